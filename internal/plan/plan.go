@@ -307,7 +307,7 @@ type (
 	// DeltaScan is the gated delta rule, one step per row of a sequence and value head, with S [KDim][VDim]:
 	//   S = S * exp(Decay);  u = Beta*(v - Sᵀk);  S = S + k uᵀ;  out = Sᵀ(q*Scale)
 	// Q and K have KHeads slices of KDim, V and Out VHeads of VDim; value head h uses key head
-	// h/(VHeads/KHeads). Decay (log space, not positive) has VHeads values, or VHeads*KDim with PerChannel
+	// h/(VHeads/KHeads), or h%KHeads where Tiled is set (the order of GGUF files). Decay (log space, not positive) has VHeads values, or VHeads*KDim with PerChannel
 	// (Kimi delta attention). Beta has VHeads values. State is [VHeads][KDim][VDim].
 	DeltaScan struct {
 		Q, K, V, Decay, Beta, Out Val
@@ -315,6 +315,7 @@ type (
 		KDim, VDim                int
 		Scale                     float32
 		PerChannel                bool
+		Tiled                     bool
 		State                     StateID
 	}
 
