@@ -1,0 +1,53 @@
+# make test      everything that must pass before a change lands; fetches what it needs, with checksums
+# make build     the binary, for this machine
+# make cross     the binary for every supported system and processor, to see that it builds
+# make check     formatting and static analysis only
+# make fuzz      every fuzz target for FUZZTIME each
+# make generate  the checked-in assembly, from its generators
+
+export CGO_ENABLED := 0
+GO ?= go
+TOOL = $(GO) tool -modfile=tools/go.mod
+FUZZTIME ?= 30s
+PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: build test check cross models unit purego arm64 race fuzz generate
+
+build:
+	$(GO) build -o baleen ./cmd/baleen
+
+test: check cross models unit purego arm64 race
+
+check:
+	@out=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	  if [ -n "$$out" ]; then echo "not formatted (run: go tool -modfile=tools/go.mod gofumpt -w FILE):"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+
+cross:
+	@for p in $(PLATFORMS); do echo "build $$p"; \
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/baleen || exit 1; done
+
+# The real models that end-to-end tests run: the default model and a smaller one.
+models:
+	$(GO) run ./cmd/baleen pull smollm2-135m qwen2.5-coder-0.5b gemma3-270m
+
+unit:
+	BALEEN_TEST_MODELS=1 $(GO) test -timeout 20m ./...
+
+# The plain Go definitions alone, as on processors that have no kernels of their own.
+purego:
+	$(GO) test -tags purego -timeout 20m ./internal/backend/... ./internal/quant/...
+
+# The arm64 kernels against their plain Go definitions, under user-mode emulation where this is not arm64.
+arm64:
+	@scripts/test-arm64
+
+race:
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/engine/... ./internal/kv/... ./internal/fetch/... ./internal/store/...
+
+fuzz:
+	@scripts/fuzz $(FUZZTIME)
+
+generate:
+	$(GO) generate ./...
