@@ -260,6 +260,15 @@ type (
 		Cap float32
 	}
 
+	// PosScale multiplies X by 1 + Beta*log(1+floor((position+Offset)/Length)): attention temperature that
+	// grows with the distance from the start.
+	PosScale struct {
+		X      Val
+		Beta   float64
+		Length int
+		Offset int
+	}
+
 	// Copy copies In to Out.
 	Copy struct{ In, Out Val }
 
@@ -345,6 +354,7 @@ func (*Gate) op()       {}
 func (*Add) op()        {}
 func (*Scale) op()      {}
 func (*SoftCap) op()    {}
+func (*PosScale) op()   {}
 func (*Copy) op()       {}
 func (*Router) op()     {}
 func (*Experts) op()    {}

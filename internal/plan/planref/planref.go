@@ -169,6 +169,12 @@ func (m *machine) rowOp(op plan.Op, r int) {
 		for i := range x {
 			x[i] = float32(float64(op.Cap) * math.Tanh(float64(x[i])/float64(op.Cap)))
 		}
+	case *plan.PosScale:
+		x := m.row(op.X, r)
+		f := 1 + op.Beta*math.Log(1+float64((r+op.Offset)/op.Length))
+		for i := range x {
+			x[i] = float32(float64(x[i]) * f)
+		}
 	case *plan.Copy:
 		copy(m.row(op.Out, r), m.row(op.In, r))
 	case *plan.Router:
