@@ -206,8 +206,12 @@ func symmetric(x []float32, limit int) float32 {
 	return scale
 }
 
+// signedStep returns x*inv rounded to a whole number in -limit..limit-1, halves to even. Below 2^22 adding and taking away
+// 1.5*2^23, whose last bit is 1, rounds.
 func signedStep(x, inv float32, limit int) int {
-	return int(max(-float64(limit), min(float64(limit-1), math.Round(float64(x*inv)))))
+	const unit = 3 << 22
+	t := max(-float32(limit), min(float32(limit-1), x*inv))
+	return int(float32(t+unit) - unit)
 }
 
 func symmetricError(x, w []float32, scale float32, limit int) float64 {
