@@ -1,0 +1,369 @@
+package vec
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/baleenrun/baleen/internal/backend"
+)
+
+// ChunkTokens is the number of keys that attention treats as one: softmax and weighted sum are computed for the
+// keys of a chunk, chunks lie at multiples of ChunkTokens, and their results are merged in order.
+const ChunkTokens = segment
+
+const pageTokens = backend.PageTokens
+
+// AttendArgs is one work item of attention: consecutive query rows of one sequence, and the query heads that share
+// one key head. Keys and values of the rows themselves are stored before.
+type AttendArgs struct {
+	// The pages: page number p, Pages[position/PageTokens], starts at p*PageStride in Base. KOff is where the
+	// head's keys lie in a page, as [PageTokens/16][KDim][16]; VOff where its values lie, as [PageTokens][VDim].
+	// With VInK the values are the first VDim dimensions of the keys and VOff is not used. The offsets, and
+	// PageStride, are multiples of 4. Entries of Pages before the window are not read.
+	Base       []byte
+	Pages      []int32
+	PageStride int
+	KOff, VOff int
+	Type       backend.KVType
+	KDim, VDim int
+	VInK       bool
+
+	// The queries: row r, at position Pos+r, has its head h (KDim values) at r*QStride+h*KDim; its result
+	// (VDim values) goes to r*OutStride+h*VDim.
+	Rows, Pos, Heads   int
+	Q, Out             []float32
+	QStride, OutStride int
+
+	Scale   float32
+	SoftCap float32   // 0: none
+	Window  int       // 0: all keys up to the row's own; else the last Window of them
+	Sinks   []float32 // one per head, or nil
+
+	// Scratch is working memory of at least AttendScratchBytes, aligned to 4 bytes. Its contents do not matter.
+	Scratch []byte
+}
+
+// AttendScratchBytes is the size of the scratch memory for work items of up to rows query rows.
+func AttendScratchBytes(rows, heads, kdim, vdim int) int {
+	n := rows * heads
+	vp := padded(vdim)
+	return 4 * (n*(kdim+segment+2*vp+4) + pageTokens*max(kdim, vp) + pageTokens*vp)
+}
+
+// TileRows is the number of query rows per work item that suits a prompt: enough rows to use each loaded key
+// many times, few enough that scores stay in the second-level cache.
+func TileRows(heads int) int { return max(1, 32/heads) }
+
+func padded(n int) int { return (n + Lanes - 1) &^ (Lanes - 1) }
+
+// Chunks returns the chunks [first, end) that the rows of the work item read.
+func (a *AttendArgs) Chunks() (first, end int) {
+	lo, _ := a.span(0)
+	_, hi := a.span(a.Rows - 1)
+	return lo / segment, (hi + segment - 1) / segment
+}
+
+// span returns the keys [lo, hi) of query row r.
+func (a *AttendArgs) span(r int) (lo, hi int) {
+	hi = a.Pos + r + 1
+	if a.Window > 0 {
+		lo = max(0, hi-a.Window)
+	}
+	return lo, hi
+}
+
+// PartFloats is the number of float32 values that the partial results of one chunk take.
+func (a *AttendArgs) PartFloats() int { return a.Rows * a.Heads * (2 + a.VDim) }
+
+// attention is the working state of a work item, cut out of its scratch memory. Row i of n is head i%Heads of
+// query row i/Heads.
+type attention struct {
+	*AttendArgs
+	k  *Kernels
+	n  int
+	vp int // VDim rounded up to Lanes
+
+	q      []float32 // by tile of rows: [KDim][rows of the tile]
+	scores []float32 // [n][segment]
+	chunk  []float32 // [n][vp]: weighted sums of the chunk
+	state  []float32 // [n][vp]: those of the chunks merged so far
+	m, l   []float32 // [n]: maximum and sum so far; l is 0 before the first chunk
+	cm, cl []float32 // [n]: those of the chunk; cl is 0 where the row reads no key of it
+	kPage  []float32 // one page's keys as float32
+	vPage  []float32 // one page's values as float32: [PageTokens][vp]
+}
+
+// Attend computes the work item.
+func (k *Kernels) Attend(a *AttendArgs) {
+	var s attention
+	s.init(k, a)
+	s.packQueries()
+	s.start()
+	for c, end := a.Chunks(); c < end; c++ {
+		s.run(c)
+		for i := range s.n {
+			s.merge(i, s.cm[i], s.cl[i], s.chunk[i*s.vp:][:s.vp])
+		}
+	}
+	s.finish()
+}
+
+// AttendPart computes the chunks [c0, c1) of the work item and leaves their partial results in part, which holds
+// PartFloats for each chunk from the first one of Chunks on. Different chunks may be computed at the same time,
+// each call with its own Scratch.
+func (k *Kernels) AttendPart(a *AttendArgs, c0, c1 int, part []float32) {
+	var s attention
+	s.init(k, a)
+	s.packQueries()
+	first, _ := a.Chunks()
+	for c := c0; c < c1; c++ {
+		s.run(c)
+		p := part[(c-first)*a.PartFloats():]
+		for i := range s.n {
+			row := p[i*(2+a.VDim):][:2+a.VDim]
+			row[0], row[1] = s.cm[i], s.cl[i]
+			copy(row[2:], s.chunk[i*s.vp:])
+		}
+	}
+}
+
+// AttendMerge merges the partial results of all chunks, in order, and writes Out. The result has the bits of
+// Attend's.
+func (k *Kernels) AttendMerge(a *AttendArgs, part []float32) {
+	var s attention
+	s.init(k, a)
+	s.start()
+	first, end := a.Chunks()
+	for c := first; c < end; c++ {
+		p := part[(c-first)*a.PartFloats():]
+		for i := range s.n {
+			row := p[i*(2+a.VDim):][:2+a.VDim]
+			o := s.chunk[:s.vp]
+			clear(o[copy(o, row[2:]):])
+			s.merge(i, row[0], row[1], o)
+		}
+	}
+	s.finish()
+}
+
+func (s *attention) init(k *Kernels, a *AttendArgs) {
+	s.AttendArgs, s.k = a, k
+	s.n, s.vp = a.Rows*a.Heads, padded(a.VDim)
+	free := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(a.Scratch))), len(a.Scratch)/4)
+	take := func(n int) []float32 {
+		x := free[:n:n]
+		free = free[n:]
+		return x
+	}
+	s.scores = take(s.n * segment)
+	s.chunk = take(s.n * s.vp)
+	s.state = take(s.n * s.vp)
+	s.q = take(s.n * a.KDim)
+	s.m, s.l, s.cm, s.cl = take(s.n), take(s.n), take(s.n), take(s.n)
+	s.kPage = take(pageTokens * max(a.KDim, s.vp))
+	s.vPage = take(pageTokens * s.vp)
+}
+
+// tile returns how many of the rows from i on, of n, a key kernel takes at once.
+func tile(i, n, most int) int {
+	for most > n-i {
+		most /= 2
+	}
+	return most
+}
+
+const (
+	qkRows = 8
+	pvRows = 4
+)
+
+func (s *attention) packQueries() {
+	for i := 0; i < s.n; {
+		t := tile(i, s.n, qkRows)
+		dst := s.q[i*s.KDim:][:t*s.KDim]
+		for r := range t {
+			src := s.Q[(i+r)/s.Heads*s.QStride+(i+r)%s.Heads*s.KDim:][:s.KDim]
+			for d, v := range src {
+				dst[d*t+r] = v
+			}
+		}
+		i += t
+	}
+}
+
+// start sets the state before the first chunk: empty, or the sink as a key of score sink and value zero.
+func (s *attention) start() {
+	for i := range s.n {
+		s.l[i] = 0
+		if s.Sinks != nil {
+			s.m[i], s.l[i] = s.Sinks[i%s.Heads], 1
+		}
+	}
+	clear(s.state)
+}
+
+// merge joins the result of one more chunk to the state of row i.
+func (s *attention) merge(i int, m, l float32, o []float32) {
+	if l == 0 {
+		return // the row reads no key of the chunk
+	}
+	state := s.state[i*s.vp:][:s.vp]
+	if s.l[i] == 0 {
+		s.m[i], s.l[i] = m, l
+		copy(state, o)
+		return
+	}
+	top := maxf(s.m[i], m)
+	a, b := expf(s.m[i]-top), expf(m-top)
+	s.m[i] = top
+	s.l[i] = fma(l, b, float32(s.l[i]*a))
+	s.k.ops.axpby(state, o, a, b)
+}
+
+func (s *attention) finish() {
+	for i := range s.n {
+		state := s.state[i*s.vp:][:s.vp]
+		s.k.ops.scale(state, state, 1/s.l[i])
+		copy(s.Out[i/s.Heads*s.OutStride+i%s.Heads*s.VDim:][:s.VDim], state)
+	}
+}
+
+// run computes one chunk for all rows: cm, cl, chunk.
+func (s *attention) run(c int) {
+	base := c * segment
+	lo, _ := s.span(0)
+	_, hi := s.span(s.Rows - 1)
+	lo, hi = max(lo, base), min(hi, base+segment)
+	for p := lo / pageTokens; p*pageTokens < hi; p++ {
+		s.scorePage(p, base)
+	}
+	for i := range s.n {
+		s.softmax(i, base)
+	}
+	clear(s.chunk)
+	for p := lo / pageTokens; p*pageTokens < hi; p++ {
+		s.sumPage(p, base)
+	}
+}
+
+// within clips the keys of row i to the tokens [from, to) and returns them relative to from.
+func (s *attention) within(i, from, to int) (lo, hi int) {
+	lo, hi = s.span(i / s.Heads)
+	lo, hi = max(lo, from)-from, min(hi, to)-from
+	return lo, max(lo, hi)
+}
+
+func (s *attention) page(p, off int) unsafe.Pointer {
+	return unsafe.Pointer(&s.Base[int(s.Pages[p])*s.PageStride+off])
+}
+
+// scorePage computes the dot products of the rows with all keys of page p. Those of keys that a row does not read
+// are overwritten before use.
+func (s *attention) scorePage(p, base int) {
+	keys := s.page(p, s.KOff)
+	qk, elem := s.k.ops.qk16, 2
+	if s.Type == backend.KVF32 {
+		qk, elem = s.k.ops.qk32, 4
+	}
+	from := p * pageTokens
+	for i := 0; i < s.n; {
+		t := tile(i, s.n, qkRows)
+		_, last := s.span((i + t - 1) / s.Heads)
+		first, _ := s.span(i / s.Heads)
+		if first < from+pageTokens && last > from {
+			out := &s.scores[i*segment+from-base]
+			for d := 0; d < s.KDim; d += segment {
+				qk(&s.q[i*s.KDim+d*t], t, min(segment, s.KDim-d), unsafe.Add(keys, d*Lanes*elem), s.KDim*Lanes*elem,
+					out, 4*segment, d)
+			}
+		}
+		i += t
+	}
+}
+
+// softmax turns the scores of row i into weights, and sets the chunk's maximum and sum.
+func (s *attention) softmax(i, base int) {
+	lo, hi := s.within(i, base, base+segment)
+	if lo == hi {
+		s.cm[i], s.cl[i] = float32(math.Inf(-1)), 0
+		return
+	}
+	b0 := lo &^ (Lanes - 1)
+	x := s.scores[i*segment+b0 : i*segment+padded(hi)]
+	none := float32(math.Inf(-1))
+	for j := range lo - b0 {
+		x[j] = none
+	}
+	for j := hi - b0; j < len(x); j++ {
+		x[j] = none
+	}
+	acc := [Lanes]float32{none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none}
+	if s.SoftCap > 0 {
+		s.k.ops.scale(x, x, s.Scale)
+		s.capScores(x[lo-b0 : hi-b0])
+		s.k.ops.maxOf(x, hideAcc(&acc))
+	} else {
+		s.k.ops.scaleMax(x, s.Scale, hideAcc(&acc))
+	}
+	m := treeMax(&acc)
+	acc = [Lanes]float32{}
+	s.k.ops.expSum(x, m, hideAcc(&acc))
+	s.cm[i], s.cl[i] = m, tree(&acc)
+}
+
+// capScores caps the scores that count; the excluded ones stay infinite.
+func (s *attention) capScores(x []float32) { s.k.SoftCap(x, s.SoftCap) }
+
+// sumPage adds the weighted values of page p to the chunk's sums of the rows that read it. Rows that read the
+// same keys go together.
+func (s *attention) sumPage(p, base int) {
+	values, stride, pv := s.values(p)
+	from := p * pageTokens
+	for i := 0; i < s.n; {
+		lo, hi := s.within(i, from, from+pageTokens)
+		end := i + 1
+		for ; end < s.n; end++ {
+			if l, h := s.within(end, from, from+pageTokens); l != lo || h != hi {
+				break
+			}
+		}
+		for lo < hi && i < end {
+			t := tile(i, end, pvRows)
+			pv(&s.chunk[i*s.vp], 4*s.vp, t, s.vp, &s.scores[i*segment+from-base+lo], 4*segment, hi-lo,
+				unsafe.Add(values, lo*stride), stride)
+			i += t
+		}
+		i = end
+	}
+}
+
+// values returns the values of page p, the bytes from one to the next, and the kernel for them. Values whose length
+// is not a multiple of Lanes, and those in keys, are copied out first.
+func (s *attention) values(p int) (v unsafe.Pointer, stride int, pv func(o *float32, oStride, n, dims int, p *float32,
+	pStride, keys int, v unsafe.Pointer, vStride int)) {
+	buf := unsafe.Pointer(&s.vPage[0])
+	switch {
+	case s.VInK && s.Type == backend.KVF32:
+		s.k.ops.turn32(&s.vPage[0], s.page(p, s.KOff), s.KDim, s.vp)
+	case s.VInK:
+		s.k.ops.turn16(&s.vPage[0], s.page(p, s.KOff), s.KDim, s.vp)
+	case s.VDim == s.vp && s.Type == backend.KVF32:
+		return s.page(p, s.VOff), 4 * s.vp, s.k.ops.pv32
+	case s.VDim == s.vp:
+		return s.page(p, s.VOff), 2 * s.vp, s.k.ops.pv16
+	case s.Type == backend.KVF32:
+		src := unsafe.Slice((*float32)(s.page(p, s.VOff)), pageTokens*s.VDim)
+		for j := range pageTokens {
+			row := s.vPage[j*s.vp:][:s.vp]
+			clear(row[copy(row, src[j*s.VDim:][:s.VDim]):])
+		}
+	default:
+		src := unsafe.Slice((*uint16)(s.page(p, s.VOff)), pageTokens*s.VDim)
+		for j := range pageTokens {
+			row := s.vPage[j*s.vp:][:s.vp]
+			s.k.F16ToF32(row[:s.VDim], src[j*s.VDim:][:s.VDim])
+			clear(row[s.VDim:])
+		}
+	}
+	return buf, 4 * s.vp, s.k.ops.pv32
+}

@@ -1,0 +1,5 @@
+package vec
+
+import "github.com/baleenrun/baleen/internal/backend/cpu/isa"
+
+func table(isa.Level) *ops { return &generic }
