@@ -1,0 +1,177 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/backend/cpu/vec"
+	"github.com/baleenrun/baleen/internal/plan"
+)
+
+// A tile is a run of rows of one sequence whose attention one thread computes for one key head.
+type tile struct {
+	span, row, rows int // row counts from the sequence's first row of the step
+}
+
+// makeTiles divides the step's rows into runs of at most tileRows, later rows first: they read the most keys, and
+// short work at the end balances the threads.
+func (e *exec) makeTiles() {
+	e.tiles = e.tiles[:0]
+	for i := range e.spans {
+		n := e.spans[i].Rows
+		for end := n; end > 0; end -= e.tileRows {
+			first := max(0, end-e.tileRows)
+			e.tiles = append(e.tiles, tile{i, first, end - first})
+		}
+	}
+}
+
+// attentionPass computes one attention operation. Work is divided by tile and key head; where that gives too few
+// pieces for the threads (one row, few key heads), also by chunks of keys, whose results are merged in order.
+type attentionPass struct {
+	e      *exec
+	o      *plan.Attention
+	layer  layerLayout
+	heads  int // query heads per key head
+	window int
+	sinks  []float32
+
+	parts     []float32 // [tile and head][chunk][floats of a part]
+	partAt    []int     // by tile and head: where its parts begin
+	chunkWork []chunkWork
+
+	whole, part, merge func(worker, lo, hi int)
+}
+
+type chunkWork struct{ item, chunk, at int }
+
+func (c *compiler) attention(o *plan.Attention) error {
+	e := c.e
+	l := e.layout.groups[o.Group].layers[o.Layer]
+	if l.Heads <= 0 || o.Heads%l.Heads != 0 || o.Q.Width != o.Heads*l.KDim || o.Out.Width != o.Heads*l.VDim {
+		return fmt.Errorf("%d query heads of width %d over %d key heads of %d", o.Heads, o.Q.Width, l.Heads, l.KDim)
+	}
+	p := &attentionPass{e: e, o: o, layer: l, heads: o.Heads / l.Heads, sinks: e.vector(o.Sinks)}
+	p.window = e.plan.Groups[o.Group].Window
+	if o.Window > 0 && (p.window == 0 || o.Window < p.window) {
+		p.window = o.Window
+	}
+	rows := max(1, vec.TileRows(p.heads))
+	if e.tileRows == 0 || rows < e.tileRows {
+		e.tileRows = rows
+	}
+	if err := e.needScratch(vec.AttendScratchBytes(rows, p.heads, l.KDim, l.VDim)); err != nil {
+		return err
+	}
+	p.whole, p.part, p.merge = p.runWhole, p.runPart, p.runMerge
+	c.pass(p)
+	c.overwritten([]plan.Val{o.Out})
+	return nil
+}
+
+// args fills in the work item of tile and head.
+func (p *attentionPass) args(a *vec.AttendArgs, item, worker int) {
+	e := p.e
+	t := e.tiles[item/p.layer.Heads]
+	h := item % p.layer.Heads
+	s := e.spans[t.span]
+	q, qStride := e.from(p.o.Q, s.row+t.row)
+	out, outStride := e.from(p.o.Out, s.row+t.row)
+	*a = vec.AttendArgs{
+		Base: e.pages[p.o.Group], Pages: s.Pages[p.o.Group],
+		PageStride: e.layout.groups[p.o.Group].pageBytes,
+		KOff:       p.layer.off + h*p.layer.headBytes,
+		VOff:       p.layer.off + h*p.layer.headBytes + p.layer.vOff,
+		Type:       e.opt.KV, KDim: p.layer.KDim, VDim: p.layer.VDim, VInK: p.layer.VInK,
+		Rows: t.rows, Pos: s.Pos + t.row, Heads: p.heads,
+		Q: q[h*p.heads*p.layer.KDim:], QStride: qStride,
+		Out: out[h*p.heads*p.layer.VDim:], OutStride: outStride,
+		Scale: p.o.Scale, SoftCap: p.o.SoftCap, Window: p.window,
+		Scratch: e.scratch[worker],
+	}
+	if p.sinks != nil {
+		a.Sinks = p.sinks[h*p.heads : (h+1)*p.heads]
+	}
+}
+
+func (p *attentionPass) run(e *exec) {
+	items := len(e.tiles) * p.layer.Heads
+	if items >= 2*e.pool.n || !p.divide(items) {
+		e.pool.run(items, 1, p.whole)
+		return
+	}
+	e.pool.run(len(p.chunkWork), 1, p.part)
+	e.pool.run(items, 1, p.merge)
+}
+
+func (p *attentionPass) runWhole(worker, lo, hi int) {
+	var a vec.AttendArgs
+	for i := lo; i < hi; i++ {
+		p.args(&a, i, worker)
+		p.e.vec.Attend(&a)
+	}
+}
+
+// divide lists the chunks of the work items, and reports whether dividing by them is worth it.
+func (p *attentionPass) divide(items int) bool {
+	p.chunkWork, p.partAt = p.chunkWork[:0], p.partAt[:0]
+	if p.e.pool.n == 1 || items >= p.e.pool.n && items%p.e.pool.n == 0 {
+		return false
+	}
+	var a vec.AttendArgs
+	size := 0
+	for i := range items {
+		p.args(&a, i, 0)
+		p.partAt = append(p.partAt, size)
+		first, end := a.Chunks()
+		for c := first; c < end; c++ {
+			p.chunkWork = append(p.chunkWork, chunkWork{i, c, size})
+			size += a.PartFloats()
+		}
+	}
+	if len(p.chunkWork) <= items {
+		return false
+	}
+	if len(p.parts) < size {
+		p.parts = make([]float32, size+size/2)
+	}
+	return true
+}
+
+func (p *attentionPass) runPart(worker, lo, hi int) {
+	var a vec.AttendArgs
+	for _, w := range p.chunkWork[lo:hi] {
+		p.args(&a, w.item, worker)
+		p.e.vec.AttendPart(&a, w.chunk, w.chunk+1, p.parts[p.partAt[w.item]:])
+	}
+}
+
+func (p *attentionPass) runMerge(worker, lo, hi int) {
+	var a vec.AttendArgs
+	for i := lo; i < hi; i++ {
+		p.args(&a, i, worker)
+		p.e.vec.AttendMerge(&a, p.parts[p.partAt[i]:])
+	}
+}
+
+// storeKV returns what writes the keys and values of a row to their page.
+func (e *exec) storeKV(o *plan.StoreKV) func(r int) {
+	l := e.layout.groups[o.Group].layers[o.Layer]
+	return func(r int) {
+		pos := int(e.pos[r])
+		s := e.spanOf(r)
+		page := e.page(o.Group, s.Pages[o.Group][pos/backend.PageTokens])
+		k := e.at(o.K, r)
+		for h := range l.Heads {
+			mem := page[l.off+h*l.headBytes:][:l.headBytes]
+			e.vec.StoreK(e.opt.KV, mem[:l.vOff], pos%backend.PageTokens, k[h*l.KDim:(h+1)*l.KDim])
+			if !l.VInK {
+				v := e.at(o.V, r)
+				e.vec.StoreV(e.opt.KV, mem[l.vOff:], pos%backend.PageTokens, v[h*l.VDim:(h+1)*l.VDim])
+			}
+		}
+	}
+}
+
+// spanOf returns the sequence that row r belongs to.
+func (e *exec) spanOf(r int) *span { return &e.spans[e.owner[r]] }

@@ -1,0 +1,180 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/baleenrun/baleen/internal/backend/cpu/matmul"
+	"github.com/baleenrun/baleen/internal/plan"
+)
+
+// A rowFunc computes an operation for rows [r0,r1) on one thread.
+type rowFunc func(worker, r0, r1 int)
+
+// rowPass runs consecutive row-wise operations. cost is a row's work in values touched; below serialCost in all,
+// one thread is faster than dividing.
+type rowPass struct {
+	fns  []rowFunc
+	cost int
+	each func(worker, lo, hi int)
+}
+
+const serialCost = 16 << 10
+
+func (p *rowPass) run(e *exec) {
+	if e.rows*p.cost <= serialCost {
+		p.each(0, 0, e.rows)
+		return
+	}
+	e.pool.run(e.rows, max(1, serialCost/4/max(1, p.cost)), p.each)
+}
+
+// compiler turns operations into passes.
+type compiler struct {
+	e    *exec
+	rows *rowPass // open pass of row-wise operations
+
+	actCap   map[matmul.Act]int      // bytes of a quantized row that each format needs
+	actRows  map[matmul.Act]int      // rows
+	quant    map[matmul.Act]plan.Val // what each format's buffer holds at this point
+	gathered bool
+}
+
+func (e *exec) compile() error {
+	c := &compiler{e: e, actCap: map[matmul.Act]int{}, actRows: map[matmul.Act]int{}, quant: map[matmul.Act]plan.Val{}}
+	c.sizeActs()
+	for a, n := range c.actCap {
+		for len(e.acts) <= int(a) {
+			e.acts = append(e.acts, nil)
+		}
+		mem, err := e.arena.alloc(n * c.actRows[a])
+		if err != nil {
+			return err
+		}
+		e.acts[a] = mem
+	}
+	for i, op := range e.plan.Ops {
+		if err := c.op(op); err != nil {
+			return fmt.Errorf("cpu: operation %d (%T): %w", i, op, err)
+		}
+	}
+	c.flush()
+	return nil
+}
+
+// sizeActs finds how large the buffers of quantized rows must be.
+func (c *compiler) sizeActs() {
+	need := func(a matmul.Act, k, rows int) {
+		if a == matmul.ActF32 {
+			return
+		}
+		c.actCap[a] = max(c.actCap[a], a.Bytes(k))
+		c.actRows[a] = max(c.actRows[a], rows)
+	}
+	for _, op := range c.e.plan.Ops {
+		switch o := op.(type) {
+		case *plan.MatMul:
+			for _, id := range o.W {
+				m := &c.e.weights[id].m[0]
+				need(m.Act(), m.K, c.e.opt.MaxRows)
+			}
+		case *plan.HeadMatMul:
+			w := &c.e.weights[o.W]
+			need(w.m[0].Act(), w.K, c.e.opt.MaxRows*len(w.m))
+		case *plan.Experts:
+			k := c.e.plan.Routes[o.Route].TopK
+			need(c.e.weights[o.Gate].m[0].Act(), c.e.weights[o.Gate].K, c.e.opt.MaxRows)
+			need(c.e.weights[o.Up].m[0].Act(), c.e.weights[o.Up].K, c.e.opt.MaxRows)
+			need(c.e.weights[o.Down].m[0].Act(), c.e.weights[o.Down].K, c.e.opt.MaxRows*k)
+		}
+	}
+}
+
+// row adds a row-wise operation to the open pass.
+func (c *compiler) row(cost int, f rowFunc) {
+	if c.rows == nil {
+		c.rows = &rowPass{}
+	}
+	c.rows.fns = append(c.rows.fns, f)
+	c.rows.cost += cost
+}
+
+// flush closes the open pass.
+func (c *compiler) flush() {
+	p := c.rows
+	if p == nil {
+		return
+	}
+	c.rows = nil
+	fns := p.fns
+	p.each = func(worker, lo, hi int) {
+		for r := lo; r < hi; r++ { // row by row: a row's values stay in the cache
+			for _, f := range fns {
+				f(worker, r, r+1)
+			}
+		}
+	}
+	c.e.passes = append(c.e.passes, p)
+}
+
+func (c *compiler) pass(p pass) {
+	c.flush()
+	c.e.passes = append(c.e.passes, p)
+}
+
+// overwritten forgets quantized rows of values that an operation changes.
+func (c *compiler) overwritten(vs []plan.Val) {
+	for a, q := range c.quant {
+		for _, v := range vs {
+			if v.Buf == q.Buf && v.Off < q.Off+q.Width && q.Off < v.Off+v.Width {
+				delete(c.quant, a)
+			}
+		}
+	}
+}
+
+func (c *compiler) op(op plan.Op) error {
+	e := c.e
+	switch o := op.(type) {
+	case *plan.MatMul:
+		return c.matMul(o)
+	case *plan.HeadMatMul:
+		return c.headMatMul(o)
+	case *plan.Attention:
+		return c.attention(o)
+	case *plan.Experts:
+		return c.experts(o)
+	case *plan.ShortConv:
+		return c.shortConv(o)
+	case *plan.DeltaScan:
+		return c.deltaScan(o)
+	case *plan.Gather:
+		vals := o.Vals
+		c.pass(passFunc(func() { e.gather(vals) }))
+		clear(c.quant)
+	default:
+		f, cost, err := c.rowOp(op)
+		if err != nil {
+			return err
+		}
+		c.row(cost, f)
+	}
+	c.overwritten(writes(op))
+	return nil
+}
+
+type passFunc func()
+
+func (f passFunc) run(*exec) { f() }
+
+// gather moves the rows with logits to the front. They ascend, so that moving in order overwrites none that is
+// still needed.
+func (e *exec) gather(vals []plan.Val) {
+	for _, v := range vals {
+		for i, r := range e.batch.Out {
+			if int(r) != i {
+				copy(e.at(v, i), e.at(v, int(r)))
+			}
+		}
+	}
+	e.rows = len(e.batch.Out)
+}

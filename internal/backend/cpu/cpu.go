@@ -1,0 +1,98 @@
+// Package cpu executes plans on the processor: packed weights, a spinning pool of threads, and passes over the
+// rows of a step. The arithmetic is in its kernel packages matmul and vec and is written down in
+// ../NUMERICS.md; this package decides who computes what, and where it lies in memory.
+//
+// A plan compiles to passes. Consecutive operations that treat rows one by one become a single pass that a
+// thread runs for a few rows from beginning to end, so that values stay in its cache; matrix products, attention,
+// experts and scans are passes of their own. One pass ends before the next one begins.
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
+	"github.com/baleenrun/baleen/internal/backend/cpu/matmul"
+	"github.com/baleenrun/baleen/internal/backend/cpu/vec"
+	"github.com/baleenrun/baleen/internal/plan"
+)
+
+type cpuBackend struct{}
+
+// New returns the CPU backend.
+func New() backend.Backend { return cpuBackend{} }
+
+func (cpuBackend) Name() string { return "cpu" }
+
+// Memory computes what Compile would allocate, without allocating it.
+func (cpuBackend) Memory(p *plan.Plan, o backend.Options) (backend.Memory, error) {
+	o, err := withDefaults(o)
+	if err != nil {
+		return backend.Memory{}, err
+	}
+	var m backend.Memory
+	for i, u := range used(p) {
+		if !u {
+			continue
+		}
+		w := &p.Weights[i]
+		size, err := matmul.PackedBytes(w.Type, w.Rows, w.K)
+		if err != nil {
+			return m, fmt.Errorf("cpu: weight %q: %w", w.Name, err)
+		}
+		m.Weights += int64(size) * int64(max(1, w.Experts))
+	}
+	for _, v := range p.Vectors {
+		m.Weights += int64(4 * len(v.Data))
+	}
+	l := newLayout(p, o.KV)
+	for _, g := range l.groups {
+		m.Page = append(m.Page, int64(g.pageBytes))
+	}
+	m.Slot = int64(4 * l.slotFloats)
+	capacity := bufferRows(p, o)
+	for i, b := range p.Buffers {
+		m.Scratch += int64(4 * b.Width * capacity[i])
+	}
+	return m, nil
+}
+
+// Compile packs the weights and prepares the passes.
+func (cpuBackend) Compile(p *plan.Plan, o backend.Options) (backend.Exec, error) {
+	o, err := withDefaults(o)
+	if err != nil {
+		return nil, err
+	}
+	level, err := isa.Best(o.CPU)
+	if err != nil {
+		return nil, err
+	}
+	e := &exec{
+		plan: p,
+		opt:  o,
+		mm:   matmul.For(level),
+		vec:  vec.For(level),
+		pool: newPool(o.Threads),
+	}
+	if err := e.build(); err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func withDefaults(o backend.Options) (backend.Options, error) {
+	if o.Threads == 0 {
+		o.Threads = runtime.GOMAXPROCS(0) // honours affinity and cgroup quotas
+	}
+	if o.Threads < 0 || o.Threads > 1024 {
+		return o, fmt.Errorf("cpu: %d threads", o.Threads)
+	}
+	if o.MaxRows <= 0 || o.MaxSeqs <= 0 || o.MaxOut <= 0 {
+		return o, fmt.Errorf("cpu: limits of a step must be positive: %d rows, %d sequences, %d rows with logits",
+			o.MaxRows, o.MaxSeqs, o.MaxOut)
+	}
+	o.MaxOut = min(o.MaxOut, o.MaxRows)
+	return o, nil
+}

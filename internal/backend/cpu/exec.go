@@ -1,0 +1,262 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/backend/cpu/matmul"
+	"github.com/baleenrun/baleen/internal/backend/cpu/vec"
+	"github.com/baleenrun/baleen/internal/plan"
+)
+
+// exec is a compiled plan. It is used by one goroutine; its pool works only inside its methods.
+type exec struct {
+	// Fixed at Compile.
+	plan     *plan.Plan
+	opt      backend.Options
+	mm       *matmul.Kernels
+	vec      *vec.Kernels
+	pool     *pool
+	arena    arena
+	layout   layout
+	weights  []weight
+	bufs     []buffer
+	acts     [][]byte // one buffer of quantized rows per activation format
+	routes   []route
+	ropes    []ropeTable
+	pages    [][]byte // by group
+	slots    []float32
+	scratch  [][]byte // by thread
+	passes   []pass
+	tileRows int // rows of a tile of attention
+	expertScratch
+
+	// Of the step.
+	batch *backend.Batch
+	rows  int     // rows that passes work on: all, or those with logits after Gather
+	pos   []int32 // position of each row
+	owner []int32 // index of each row's sequence in spans
+	spans []span  // sequences of the batch
+	tiles []tile  // work of attention
+}
+
+// A buffer is the memory of a plan.Buffer.
+type buffer struct {
+	width int
+	data  []float32
+}
+
+// A span is a sequence's part of the batch.
+type span struct {
+	*backend.Seq
+	row int // its first row
+}
+
+// A pass is a part of a step that ends before the next begins.
+type pass interface{ run(e *exec) }
+
+// at returns the values of v in row r.
+func (e *exec) at(v plan.Val, r int) []float32 {
+	b := &e.bufs[v.Buf]
+	o := r*b.width + v.Off
+	return b.data[o : o+v.Width : o+v.Width]
+}
+
+// from returns the buffer of v from row r on, and the distance between rows.
+func (e *exec) from(v plan.Val, r int) ([]float32, int) {
+	b := &e.bufs[v.Buf]
+	return b.data[r*b.width+v.Off:], b.width
+}
+
+func (e *exec) vector(id plan.VectorID) []float32 {
+	if id == plan.None {
+		return nil
+	}
+	return e.plan.Vectors[id].Data
+}
+
+func (e *exec) build() (err error) {
+	p := e.plan
+	e.layout = newLayout(p, e.opt.KV)
+	if len(e.opt.Pages) != len(p.Groups) {
+		return fmt.Errorf("cpu: pages given for %d groups, the plan has %d", len(e.opt.Pages), len(p.Groups))
+	}
+	if e.weights, err = loadWeights(p, &e.arena, e.mm, e.pool, e.opt.Progress); err != nil {
+		return err
+	}
+	capacity := bufferRows(p, e.opt)
+	e.bufs = make([]buffer, len(p.Buffers))
+	for i, b := range p.Buffers {
+		e.bufs[i].width = b.Width
+		if e.bufs[i].data, err = e.arena.floats(b.Width * capacity[i]); err != nil {
+			return err
+		}
+	}
+	for i, g := range e.layout.groups {
+		mem, err := e.arena.alloc(g.pageBytes * e.opt.Pages[i])
+		if err != nil {
+			return err
+		}
+		e.pages = append(e.pages, mem)
+	}
+	if e.slots, err = e.arena.floats(e.layout.slotFloats * e.opt.Slots); err != nil {
+		return err
+	}
+	for i := range p.Ropes {
+		t, err := newRopeTable(&p.Ropes[i], p.Context, &e.arena)
+		if err != nil {
+			return err
+		}
+		e.ropes = append(e.ropes, t)
+	}
+	for _, r := range p.Routes {
+		n := e.opt.MaxRows * r.TopK
+		e.routes = append(e.routes, route{Route: r, ids: make([]int32, n), weights: make([]float32, n)})
+	}
+	e.pos = make([]int32, e.opt.MaxRows)
+	e.owner = make([]int32, e.opt.MaxRows)
+	e.spans = make([]span, 0, e.opt.MaxSeqs)
+	e.scratch = make([][]byte, e.pool.n)
+	return e.compile()
+}
+
+// needScratch makes every thread's scratch at least n bytes.
+func (e *exec) needScratch(n int) error {
+	for w := range e.scratch {
+		if len(e.scratch[w]) < n {
+			b, err := e.arena.alloc(n)
+			if err != nil {
+				return err
+			}
+			e.scratch[w] = b
+		}
+	}
+	return nil
+}
+
+// Submit checks and keeps the batch. The work itself is done by Wait, on the caller's thread and the pool's:
+// handing it to another goroutine would cost a wake-up per step and gain nothing, since the host has no
+// processor left to prepare the next step on.
+func (e *exec) Submit(b *backend.Batch) error {
+	if e.batch != nil {
+		return errors.New("cpu: a step is already submitted")
+	}
+	rows := len(b.Tokens)
+	if rows == 0 || rows > e.opt.MaxRows || len(b.Seqs) > e.opt.MaxSeqs || len(b.Out) > e.opt.MaxOut {
+		return fmt.Errorf("cpu: a step of %d rows, %d sequences, %d rows with logits; the limits are %d, %d, %d",
+			rows, len(b.Seqs), len(b.Out), e.opt.MaxRows, e.opt.MaxSeqs, e.opt.MaxOut)
+	}
+	e.spans = e.spans[:0]
+	r := 0
+	for i := range b.Seqs {
+		s := &b.Seqs[i]
+		if err := e.checkSeq(i, s, rows-r); err != nil {
+			return err
+		}
+		e.spans = append(e.spans, span{s, r})
+		for j := range s.Rows {
+			e.pos[r+j], e.owner[r+j] = int32(s.Pos+j), int32(i)
+		}
+		r += s.Rows
+	}
+	if r != rows {
+		return fmt.Errorf("cpu: the sequences have %d rows, the batch has %d", r, rows)
+	}
+	last := int32(-1)
+	for _, o := range b.Out {
+		if o <= last || int(o) >= rows {
+			return fmt.Errorf("cpu: row %d with logits is out of order or beyond the %d rows", o, rows)
+		}
+		last = o
+	}
+	for _, t := range b.Tokens {
+		if t < 0 || int(t) >= e.plan.Vocab {
+			return fmt.Errorf("cpu: token %d is outside the vocabulary of %d", t, e.plan.Vocab)
+		}
+	}
+	e.batch, e.rows = b, rows
+	return nil
+}
+
+func (e *exec) checkSeq(i int, s *backend.Seq, left int) error {
+	if s.Rows <= 0 || s.Rows > left || s.Pos < 0 || s.Pos+s.Rows > e.plan.Context {
+		return fmt.Errorf("cpu: sequence %d has rows %d at position %d; %d rows left, context %d",
+			i, s.Rows, s.Pos, left, e.plan.Context)
+	}
+	if len(s.Pages) != len(e.pages) {
+		return fmt.Errorf("cpu: sequence %d has page tables for %d groups of %d", i, len(s.Pages), len(e.pages))
+	}
+	for g, t := range s.Pages {
+		first, end := 0, (s.Pos+s.Rows-1)/backend.PageTokens+1
+		if w := e.plan.Groups[g].Window; w > 0 {
+			first = max(0, s.Pos-w+1) / backend.PageTokens
+		}
+		if len(t) < end {
+			return fmt.Errorf("cpu: sequence %d has %d pages of group %d, its rows need %d", i, len(t), g, end)
+		}
+		for p := first; p < end; p++ {
+			if t[p] < 0 || int(t[p]) >= e.opt.Pages[g] {
+				return fmt.Errorf("cpu: sequence %d: page %d of group %d is %d, of %d", i, p, g, t[p], e.opt.Pages[g])
+			}
+		}
+	}
+	if e.layout.slotFloats > 0 && (s.Slot < 0 || int(s.Slot) >= e.opt.Slots) {
+		return fmt.Errorf("cpu: sequence %d has slot %d of %d", i, s.Slot, e.opt.Slots)
+	}
+	return nil
+}
+
+// Wait runs the submitted step.
+func (e *exec) Wait() ([]float32, error) {
+	if e.batch == nil {
+		return nil, errors.New("cpu: no step is submitted")
+	}
+	last := 0
+	for _, s := range e.spans {
+		last = max(last, s.Pos+s.Rows)
+	}
+	for i := range e.ropes {
+		e.ropes[i].fill(last)
+	}
+	if e.tileRows > 0 {
+		e.makeTiles()
+	}
+	for _, p := range e.passes {
+		p.run(e)
+	}
+	n := len(e.batch.Out)
+	e.batch = nil
+	if n == 0 {
+		return nil, nil
+	}
+	logits, _ := e.from(e.plan.Logits, 0)
+	return logits[:n*e.plan.Vocab], nil
+}
+
+func (e *exec) page(group int, page int32) []byte {
+	n := e.layout.groups[group].pageBytes
+	return e.pages[group][int(page)*n : (int(page)+1)*n]
+}
+
+func (e *exec) slot(slot int32) []float32 {
+	n := e.layout.slotFloats
+	return e.slots[int(slot)*n : (int(slot)+1)*n]
+}
+
+func (e *exec) PageBytes(group int) int                { return e.layout.groups[group].pageBytes }
+func (e *exec) PageOut(dst []byte, group int, p int32) { copy(dst, e.page(group, p)) }
+func (e *exec) PageIn(group int, p int32, src []byte)  { copy(e.page(group, p), src) }
+func (e *exec) PageCopy(group int, dst, src int32)     { copy(e.page(group, dst), e.page(group, src)) }
+func (e *exec) SlotBytes() int                         { return 4 * e.layout.slotFloats }
+func (e *exec) SlotOut(dst []byte, slot int32)         { copy(dst, bytesOf(e.slot(slot))) }
+func (e *exec) SlotIn(slot int32, src []byte)          { copy(bytesOf(e.slot(slot)), src) }
+func (e *exec) SlotCopy(dst, src int32)                { copy(e.slot(dst), e.slot(src)) }
+func (e *exec) SlotZero(slot int32)                    { clear(e.slot(slot)) }
+
+// Close ends the threads and frees the memory.
+func (e *exec) Close() error {
+	e.pool.close()
+	e.arena.free()
+	return nil
+}

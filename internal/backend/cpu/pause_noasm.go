@@ -1,0 +1,7 @@
+//go:build purego || !(amd64 || arm64)
+
+package cpu
+
+import "runtime"
+
+func pause() { runtime.Gosched() }
