@@ -1,0 +1,232 @@
+// Package cli turns command lines into calls. It owns commands, flags, help texts and what is shown while
+// something runs; it computes nothing itself.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/baleenrun/baleen/internal/config"
+	"github.com/baleenrun/baleen/internal/fetch"
+	"github.com/baleenrun/baleen/internal/store"
+)
+
+// IO is the world as commands see it.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Environ  []string // KEY=VALUE
+
+	InTTY, OutTTY, ErrTTY bool
+}
+
+// System is the process's own IO.
+func System() IO {
+	tty := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+	return IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(),
+		InTTY: tty(os.Stdin), OutTTY: tty(os.Stdout), ErrTTY: tty(os.Stderr),
+	}
+}
+
+// Exit statuses.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitSignal = 130 // 128 + SIGINT, as shells have it
+)
+
+// usageError is a wrong command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errFailed ends a command with status 1 after it has said why.
+var errFailed = errors.New("failed")
+
+// app is what all commands share.
+type app struct {
+	io  IO
+	cfg config.Config
+}
+
+// Main runs one command line and returns the exit status. Whatever goes wrong is one line on standard error.
+func Main(args []string, sys IO) (status int) {
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Fprintf(sys.Err, "baleen: internal error: %v; please report it\n", r)
+			status = exitFailed
+		}
+	}()
+	cfg, warnings, err := config.Load(sys.Environ)
+	for _, w := range warnings {
+		fmt.Fprintln(sys.Err, "baleen: warning:", w)
+	}
+	if err != nil {
+		fmt.Fprintln(sys.Err, "baleen:", oneLine(err))
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{io: sys, cfg: cfg}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(sys.In)
+	root.SetOut(sys.Out)
+	root.SetErr(sys.Err)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errFailed):
+		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintf(sys.Err, "baleen: %s\n", oneLine(err))
+		fmt.Fprintf(sys.Err, "Try: %s --help\n", cmd.CommandPath())
+		return exitUsage
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		if msg := err.Error(); msg != context.Canceled.Error() {
+			fmt.Fprintln(sys.Err, "baleen:", strings.TrimSuffix(oneLine(err), ": "+context.Canceled.Error()))
+		}
+		return exitSignal
+	}
+	fmt.Fprintln(sys.Err, "baleen:", oneLine(err))
+	return exitFailed
+}
+
+// oneLine writes an error in one line, without control characters that a hostile file may have brought.
+func oneLine(err error) string {
+	clean := func(r rune) rune {
+		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}
+	parts := strings.FieldsFunc(strings.Map(clean, err.Error()), func(r rune) bool { return r == '\n' })
+	return strings.Join(parts, "; ")
+}
+
+const rootLong = `Baleen runs open-weight language models on this machine. The same request gives the same
+tokens, bit for bit, whatever else runs, whatever a cache held and however many threads worked.
+
+A MODEL is a name (see "baleen pull --help"), a GGUF file, or a folder with safetensors.`
+
+const rootExample = `  baleen run "What is the capital of France?"
+  baleen run                                  # a chat with the default model
+  cat main.go | baleen run "Explain this program"
+  baleen bench smollm2-135m`
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "baleen",
+		Short:         "Run open-weight language models on this machine",
+		Long:          rootLong,
+		Example:       rootExample,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			msg := fmt.Sprintf("there is no command %q", args[0])
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				msg += "; did you mean " + strings.Join(near, " or ") + "?"
+			}
+			return usageError{errors.New(msg)}
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(a.pullCommand(), a.synthCommand(), a.versionCommand())
+	return root
+}
+
+// argsBetween wants at least lo and at most hi arguments; want names them.
+func argsBetween(lo, hi int, want string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < lo || len(args) > hi {
+			return usagef("got %d arguments, want %s", len(args), want)
+		}
+		return nil
+	}
+}
+
+// setting adds a flag for a setting of the table; what it was given overrides the variable.
+func (a *app) settings(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		s := config.Get(name)
+		help := s.Help
+		if s.Default != "" {
+			help += " (default: " + s.Default + ")"
+		}
+		help += " [$" + s.Var + "]"
+		cmd.Flags().Func(s.Flag, help, func(v string) error { return a.cfg.Set(name, v) })
+	}
+}
+
+func (a *app) getenv(key string) string {
+	for i := len(a.io.Environ) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(a.io.Environ[i], "="); ok && k == key {
+			return v
+		}
+	}
+	return ""
+}
+
+func (a *app) store() (*store.Store, error) {
+	home, err := store.Home(a.cfg.String(config.Home), a.getenv)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(home), nil
+}
+
+// locate turns a MODEL argument into a path, fetching the model where it is not there yet.
+func (a *app) locate(ctx context.Context, arg string) (string, error) {
+	st, err := a.store()
+	if err != nil {
+		return "", err
+	}
+	ref, err := st.Resolve(arg)
+	if err != nil || ref.Entry == nil {
+		return ref.Path, err
+	}
+	return a.fetch(ctx, st, *ref.Entry)
+}
+
+func (a *app) fetch(ctx context.Context, st *store.Store, e store.Entry) (string, error) {
+	f := &fetch.Fetcher{
+		Store:      st,
+		Progress:   a.progress(),
+		HFEndpoint: a.getenv("HF_ENDPOINT"),
+		UserAgent:  "baleen/" + versionInfo().Version,
+	}
+	return f.Fetch(ctx, e)
+}
+
+// note writes a line for the user beside the output.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.io.Err, "baleen: "+format+"\n", args...)
+}
+
+func (a *app) writeJSON(v any) error {
+	enc := json.NewEncoder(a.io.Out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

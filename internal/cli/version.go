@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
+	"github.com/baleenrun/baleen/internal/config"
+)
+
+// buildInfo is what "version --json" prints.
+type buildInfo struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	CPU      string `json:"cpu,omitempty"` // instruction set that the kernels use here
+}
+
+func versionInfo() buildInfo {
+	v := buildInfo{Version: "devel", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if mv := info.Main.Version; mv != "" && mv != "(devel)" {
+		v.Version = mv
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and what this machine can do",
+		Args:  argsBetween(0, 0, "none"),
+		RunE: func(*cobra.Command, []string) error {
+			v := versionInfo()
+			level, err := isa.Best(a.cfg.CPULimit())
+			if err != nil {
+				return err
+			}
+			v.CPU = level.String()
+			if asJSON {
+				return a.writeJSON(v)
+			}
+			fmt.Fprintf(a.io.Out, "baleen %s (%s, %s/%s, kernels: %s)\n", v.Version, v.Go, v.OS, v.Arch, v.CPU)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	a.settings(cmd, config.CPU)
+	return cmd
+}
