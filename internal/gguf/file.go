@@ -127,15 +127,17 @@ func OpenShards(paths []string) (*File, error) {
 
 // split returns the shard's place: no counts from 0, count is 0 or 1 for a whole model.
 func (s *shard) split() (no, count int, err error) {
-	if _, ok := s.values[keySplitCount]; !ok {
+	countValue, isSplit := s.values[keySplitCount]
+	noValue, hasNo := s.values[keySplitNo]
+	if !isSplit {
 		return 0, 0, nil
 	}
-	c, ok1 := s.values[keySplitCount].Uint()
-	n, ok2 := s.values[keySplitNo].Uint()
+	c, ok1 := countValue.Uint()
+	n, ok2 := noValue.Uint()
 	if c <= 1 && ok1 {
 		return 0, int(c), nil
 	}
-	if !ok1 || !ok2 || c > maxShards || n >= c {
+	if !ok1 || !ok2 || !hasNo || c > maxShards || n >= c {
 		return 0, 0, fmt.Errorf("gguf: the keys %s and %s do not name a shard of up to %d", keySplitNo, keySplitCount, maxShards)
 	}
 	return int(n), int(c), nil
