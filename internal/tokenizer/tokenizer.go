@@ -7,10 +7,11 @@
 // through the Keys interface.
 package tokenizer
 
-import "errors"
+import "sync"
 
 // Keys gives access to the metadata keys of a GGUF file; ok is false when the
-// key is missing or has another type. Arrays of any integer width are Ints.
+// key is missing or has another type. Ints takes arrays of any integer width,
+// Uint any integer that is not negative.
 type Keys interface {
 	String(key string) (string, bool)
 	Strings(key string) ([]string, bool)
@@ -20,11 +21,13 @@ type Keys interface {
 	Bool(key string) (bool, bool)
 }
 
-// Options say how a text is encoded.
+// Options say how a text is encoded. The zero value encodes plain text: nothing
+// is added and nothing in the text becomes a control token.
 type Options struct {
 	// AddSpecial adds what the post-processor adds, such as BOS and EOS.
 	AddSpecial bool
-	// ParseSpecial turns control tokens written out in the text into their ids.
+	// ParseSpecial turns control tokens that are written out in the text into
+	// their ids. When false, they are encoded as ordinary text.
 	ParseSpecial bool
 }
 
@@ -35,58 +38,52 @@ type Part struct {
 	Special bool
 }
 
-var errPending = errors.New("tokenizer: reader not available")
+// Tokenizer is one tokenizer, ready for use. It is immutable and safe for
+// concurrent use.
+type Tokenizer struct {
+	// Fixed at load.
+	vocab *vocab
+	added *addedTokens
+	norm  []normalizer
+	pre   []preTokenizer
+	scan  []scanner // with pre nil: the same as hand-written scanners
+	model model
+	post  postProcessor
+	steps []decodeStep
+	// rawDecode: the steps are byte-level alone and the vocabulary is raw bytes.
+	rawDecode bool
+	control   []uint64 // bit per id: hidden by skipSpecial, only parsed on request
+	size      int
+	bos       int32 // -1: none
+	eos       []int32
 
-// Tokenizer is one tokenizer, immutable and safe for concurrent use.
-type Tokenizer struct{}
-
-// Decoder turns ids into text one by one and holds back incomplete UTF-8.
-type Decoder struct{}
-
-// FromGGUF builds a tokenizer from GGUF keys.
-func FromGGUF(k Keys) (*Tokenizer, error) { return nil, errPending }
-
-// FromJSON builds a tokenizer from the contents of a tokenizer.json.
-func FromJSON(r []byte) (*Tokenizer, error) { return nil, errPending }
-
-// FromDir builds a tokenizer from the files of a model folder.
-func FromDir(dir string) (*Tokenizer, error) { return nil, errPending }
-
-// Encode appends the ids of text to dst.
-func (t *Tokenizer) Encode(dst []int32, text string, o Options) []int32 { return dst }
-
-// EncodeParts encodes a rendered prompt.
-func (t *Tokenizer) EncodeParts(dst []int32, parts []Part, o Options) []int32 { return dst }
-
-// Decode returns the text of ids.
-func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string { return "" }
-
-// NewDecoder starts a streaming decoder.
-func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder { return &Decoder{} }
-
-// Next returns the text that became complete with id.
-func (d *Decoder) Next(id int32) string { return "" }
-
-// Flush returns the text that was held back.
-func (d *Decoder) Flush() string { return "" }
-
-// Token returns the vocabulary's own spelling of id.
-func (t *Tokenizer) Token(id int32) (text string, ok bool) { return "", false }
-
-// ID returns the id of a token in the vocabulary's own spelling.
-func (t *Tokenizer) ID(token string) (int32, bool) { return 0, false }
-
-// Bytes returns the raw bytes that a token stands for.
-func (t *Tokenizer) Bytes(id int32) []byte { return nil }
+	states sync.Pool // *state: scratch memory and word caches of encoders
+}
 
 // Size returns the number of ids, the largest id plus one.
-func (t *Tokenizer) Size() int { return 0 }
+func (t *Tokenizer) Size() int { return t.size }
 
 // BOS returns the id that begins a sequence.
-func (t *Tokenizer) BOS() (int32, bool) { return 0, false }
+func (t *Tokenizer) BOS() (int32, bool) { return t.bos, t.bos >= 0 }
 
-// EOS returns all ids that end a generation.
-func (t *Tokenizer) EOS() []int32 { return nil }
+// EOS returns all ids that end a generation, the model's own end first. The
+// caller must not change the slice.
+func (t *Tokenizer) EOS() []int32 { return t.eos }
 
 // IsSpecial reports whether id is a control token.
-func (t *Tokenizer) IsSpecial(id int32) bool { return false }
+func (t *Tokenizer) IsSpecial(id int32) bool {
+	return id >= 0 && int(id>>6) < len(t.control) && t.control[id>>6]>>(id&63)&1 != 0
+}
+
+func (t *Tokenizer) setControl(id int32) {
+	for int(id>>6) >= len(t.control) {
+		t.control = append(t.control, 0)
+	}
+	t.control[id>>6] |= 1 << (id & 63)
+}
+
+// Token returns the vocabulary's own spelling of id, such as "Ġthe" or "▁the".
+func (t *Tokenizer) Token(id int32) (text string, ok bool) { return t.vocab.text(id) }
+
+// ID returns the id of a token in the vocabulary's own spelling.
+func (t *Tokenizer) ID(token string) (int32, bool) { return t.vocab.id(token) }
