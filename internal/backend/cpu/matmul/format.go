@@ -28,6 +28,14 @@ func (s shape) scales() int {
 	return 1
 }
 
+// vectors returns the number of scales and minimums of a block of 32.
+func (s shape) vectors() int {
+	if s.hasMin() {
+		return 2 * s.scales()
+	}
+	return s.scales()
+}
+
 // hasMin reports whether values of the shape are lowered by a minimum.
 func (s shape) hasMin() bool { return s == min32 || s == min16 }
 
@@ -60,6 +68,16 @@ type format struct {
 	packHead   func(unit, src []byte, n, lane int)
 	packPlanes func(unit, src []byte, n, lane int)
 	source     int // bytes of n = blocks source blocks of 32, or of the one source block of 256
+}
+
+// index returns the format's place in the table of formats.
+func (f *format) index() int {
+	for i := range formats {
+		if f == &formats[i] {
+			return i
+		}
+	}
+	return -1
 }
 
 // groupBytes returns the packed size of 16 rows of n blocks of 32.

@@ -1,3 +1,5 @@
+//go:build purego || !(amd64 || arm64)
+
 package matmul
 
 // native leaves the plain kernels in place: this build has no others.

@@ -1,0 +1,113 @@
+// Command asm generates the amd64 kernels of package matmul: go generate in the package's folder runs it once for each part.
+// The layouts that it assumes stand in format.go and act.go of the package.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+var parts = map[string]func(){
+	"tile_avx512":     tilesAVX512,
+	"expand_avx512":   expandersAVX512,
+	"float_avx512":    floatsAVX512,
+	"quantize_avx512": quantizeAVX512,
+}
+
+func main() {
+	part := flag.String("part", "", "which part to generate")
+	flag.Parse()
+	generate := parts[*part]
+	if generate == nil {
+		fmt.Fprintf(os.Stderr, "asm: no part %q\n", *part)
+		os.Exit(1)
+	}
+	ConstraintExpr("amd64")
+	ConstraintExpr("!purego")
+	generate()
+	Generate()
+}
+
+// The activation record (act.go).
+const (
+	record     = 48
+	recScale   = 32
+	recSum     = 36
+	recCorr    = 40
+	recCorr16  = 44
+	segmentLen = 16 // blocks of 32 in a segment
+)
+
+// function starts a function with a signature.
+func function(name, signature string) {
+	TEXT(name, NOSPLIT, signature)
+	Pragma("noescape")
+}
+
+// param loads a parameter into a register.
+func param(name string) GPVirtual { return Load(Param(name), GP64()).(GPVirtual) }
+
+func mem(base Register, disp int) Mem { return Mem{Base: base, Disp: disp} }
+
+// rowsBase addresses rows a stride apart with a pointer for every third row.
+type rowsBase struct {
+	ptr    []GPVirtual
+	stride GPVirtual
+}
+
+func newRows(n int, stride GPVirtual) rowsBase {
+	r := rowsBase{stride: stride}
+	for range (n + 2) / 3 {
+		r.ptr = append(r.ptr, GP64())
+	}
+	return r
+}
+
+// set points row 0 to base.
+func (r rowsBase) set(base GPVirtual) {
+	for i, p := range r.ptr {
+		if i == 0 {
+			MOVQ(base, p)
+		} else {
+			LEAQ(Mem{Base: r.ptr[i-1], Index: r.stride, Scale: 2}, p)
+			ADDQ(r.stride, p)
+		}
+	}
+}
+
+// at addresses a byte of row m.
+func (r rowsBase) at(m, disp int) Mem {
+	a := Mem{Base: r.ptr[m/3], Disp: disp}
+	if m%3 > 0 {
+		a.Index, a.Scale = r.stride, uint8(m%3)
+	}
+	return a
+}
+
+func (r rowsBase) advance(n int) {
+	for _, p := range r.ptr {
+		ADDQ(I32(int32(n)), p)
+	}
+}
+
+// dwords makes a vector of one 32-bit constant.
+func dwords(v uint32) VecVirtual {
+	t, z := GP32(), ZMM()
+	MOVL(U32(v), t)
+	VPBROADCASTD(t, z)
+	return z
+}
+
+func zeroed(z VecVirtual) { VPXORD(z, z, z) }
+
+func vectors(n int) (v []VecVirtual) {
+	for range n {
+		v = append(v, ZMM())
+	}
+	return v
+}

@@ -1,0 +1,245 @@
+package matmul
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/baleenrun/baleen/internal/quant"
+)
+
+// The way through a product that all assembly kernels share. Quantized weights are expanded one segment of one or two
+// groups at a time, into bytes that the dot product instructions take and float32 scales, and then multiplied from the
+// first-level cache with all rows of activations.
+
+type (
+	// expandFunc expands blocks of a group, starting at the unit w, to q and s, where blocks lie qstep and sstep bytes
+	// apart. Memory ahead bytes further on is fetched into the cache.
+	expandFunc func(w *byte, blocks int, q *byte, qstep int, s *byte, sstep int, ahead int)
+	// tileFunc multiplies an expanded segment of its number of groups with tiles times its number of rows; the sums are
+	// added to y, or with first=1 replace it.
+	tileFunc func(q, s *byte, blocks int, a *byte, astride int, y *float32, ystride, tiles, first int)
+	// floatFunc does the same with n packed float weights of each of its groups, which lie wstride bytes apart.
+	floatFunc func(w *byte, wstride int, n int, a *byte, astride int, y *float32, ystride, tiles, first int)
+)
+
+const (
+	maxTile = 12 // rows of the largest tile
+	maxPair = 4  // groups of the largest tile
+)
+
+// native holds the assembly kernels of an instruction set.
+type native struct {
+	expand [len(formats)]expandFunc
+	tiles  [4][maxPair + 1][maxTile + 1]tileFunc
+	floats [3][maxPair + 1][maxTile + 1]floatFunc
+	// wide is the number of rows of the largest tile of two groups of quantized weights, wideFloat that of float weights.
+	wide, wideFloat int
+}
+
+// Rows of activations that are multiplied with a segment before the next is expanded: their segments, 768 bytes each, stay
+// in the second-level cache beside it.
+const rowBlock = 256
+
+// scratch is what one call of Mul works in.
+type scratch struct {
+	memory [align + 2*segmentBlocks*(512+4*64) + rowBlock*Lanes*4]byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// parts returns the aligned areas of the scratch: values, scales, and outputs of a group that is not full.
+func (s *scratch) parts() (q, scales *byte, y []float32) {
+	at := int(-uintptr(unsafe.Pointer(&s.memory)) & (align - 1))
+	q, scales = &s.memory[at], &s.memory[at+2*segmentBlocks*512]
+	return q, scales, unsafe.Slice((*float32)(unsafe.Pointer(&s.memory[at+2*segmentBlocks*(512+4*64)])), rowBlock*Lanes)
+}
+
+// rows is a block of rows of activations, and where their outputs for groups from g0 on go.
+type rows struct {
+	n         int
+	act       unsafe.Pointer
+	actStride int
+	y         unsafe.Pointer // of row 0, group g0
+	yStride   int            // bytes
+	g0, g1    int
+}
+
+// output returns the address of row 0's outputs of group g.
+func (r *rows) output(g int) unsafe.Pointer { return unsafe.Add(r.y, (g-r.g0)*Lanes*4) }
+
+// blocks calls f for blocks of rows and the full groups, and then for a last group that is not full, whose outputs go into
+// tmp and from there to y.
+func (c *call) blocks(m *Matrix, tmp []float32, f func(r *rows)) {
+	full := c.g1
+	if m.lanes(full-1) < Lanes {
+		full--
+	}
+	for r0 := 0; r0 < c.rows; r0 += rowBlock {
+		r := rows{n: min(rowBlock, c.rows-r0), act: unsafe.Pointer(&c.act[r0*c.actStride]), actStride: c.actStride}
+		if c.g0 < full {
+			r.g0, r.g1 = c.g0, full
+			r.y, r.yStride = unsafe.Pointer(&c.y[r0*c.yStride+c.g0*Lanes]), 4*c.yStride
+			f(&r)
+		}
+		if full == c.g1 {
+			continue
+		}
+		r.g0, r.g1 = full, c.g1
+		r.y, r.yStride = unsafe.Pointer(&tmp[0]), Lanes*4
+		f(&r)
+		lanes := m.lanes(full)
+		for i := range r.n {
+			copy(c.y[(r0+i)*c.yStride+full*Lanes:][:lanes], tmp[i*Lanes:])
+		}
+	}
+}
+
+// fewRows is the number of rows up to which a group's weights are read in one go, segment after segment, because reading
+// them takes longest. With more rows a segment of the activations is kept in the cache for all groups.
+const fewRows = 12
+
+func (n *native) mulQuant(m *Matrix, c *call) {
+	s := scratches.Get().(*scratch)
+	q, scales, tmp := s.parts()
+	w := quantWork{n: n, m: m, expand: n.expand[m.form.index()], tiles: &n.tiles[m.form.shape], q: q, scales: scales}
+	w.sstep = m.form.shape.vectors() * 64
+	c.blocks(m, tmp, w.run)
+	scratches.Put(s)
+}
+
+// quantWork is a product with quantized weights.
+type quantWork struct {
+	n         *native
+	m         *Matrix
+	expand    expandFunc
+	tiles     *[maxPair + 1][maxTile + 1]tileFunc
+	q, scales *byte
+	sstep     int // bytes of the scales of one block of one group
+}
+
+func (w *quantWork) run(r *rows) {
+	blocks := w.m.K / 32
+	if r.n <= fewRows {
+		for g := r.g0; g < r.g1; g += 2 {
+			for b := 0; b < blocks; b += segmentBlocks {
+				w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), segmentBlocks)
+			}
+		}
+		return
+	}
+	for b := 0; b < blocks; b += segmentBlocks {
+		for g := r.g0; g < r.g1; g += 2 {
+			w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), 0)
+		}
+	}
+}
+
+// segment multiplies n blocks from block b on of count groups from g on. The memory that is ahead blocks further on is
+// fetched meanwhile.
+func (w *quantWork) segment(r *rows, g, count, b, n, ahead int) {
+	f := w.m.form
+	at := f.unit(b)
+	for i := range count {
+		group := unsafe.Pointer(&w.m.Data[(g+i)*w.m.Stride+at])
+		q := (*byte)(unsafe.Add(unsafe.Pointer(w.q), 512*i))
+		s := (*byte)(unsafe.Add(unsafe.Pointer(w.scales), w.sstep*i))
+		w.expand((*byte)(group), n, q, 512*count, s, w.sstep*count, f.unit(ahead))
+	}
+	act, y, first := unsafe.Add(r.act, b*recordBytes), r.output(g), boolInt(b == 0)
+	for from := 0; from < r.n; {
+		size, tiles := split(r.n-from, w.n.wide)
+		for w.tiles[count][size] == nil {
+			size--
+			tiles = (r.n - from) / size
+		}
+		w.tiles[count][size](w.q, w.scales, n, (*byte)(unsafe.Add(act, from*r.actStride)), r.actStride,
+			(*float32)(unsafe.Add(y, from*r.yStride)), r.yStride, tiles, first)
+		from += size * tiles
+	}
+}
+
+// split divides n rows into as few tiles of at most wide rows as possible, all of one size or one less, and returns the
+// larger size and how many tiles have it.
+func split(n, wide int) (size, tiles int) {
+	count := (n + wide - 1) / wide
+	size = (n + count - 1) / count
+	return size, n - (size-1)*count
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// mulFloat multiplies float weights, which need no expansion.
+func (n *native) mulFloat(m *Matrix, c *call) {
+	s := scratches.Get().(*scratch)
+	_, _, tmp := s.parts()
+	w := floatWork{n: n, m: m, size: floatBytes(m.Type)}
+	switch m.Type {
+	case quant.F32:
+		w.kernels = &n.floats[0]
+	case quant.F16:
+		w.kernels = &n.floats[1]
+	case quant.BF16:
+		w.kernels = &n.floats[2]
+	}
+	c.blocks(m, tmp, w.run)
+	scratches.Put(s)
+}
+
+// floatWork is a product with float weights.
+type floatWork struct {
+	n       *native
+	m       *Matrix
+	size    int // bytes of a weight
+	kernels *[maxPair + 1][maxTile + 1]floatFunc
+}
+
+func (w *floatWork) run(r *rows) {
+	const segment = 32 * segmentBlocks
+	pair := 2
+	if r.n == 1 {
+		pair = maxPair
+	}
+	if r.n <= fewRows {
+		for g := r.g0; g < r.g1; g += pair {
+			for k := 0; k < w.m.K; k += segment {
+				w.segment(r, g, min(pair, r.g1-g), k, min(segment, w.m.K-k))
+			}
+		}
+		return
+	}
+	for k := 0; k < w.m.K; k += segment {
+		for g := r.g0; g < r.g1; g += pair {
+			w.segment(r, g, min(pair, r.g1-g), k, min(segment, w.m.K-k))
+		}
+	}
+}
+
+// segment multiplies n inputs from k on of count groups from g on.
+func (w *floatWork) segment(r *rows, g, count, k, n int) {
+	act, first := unsafe.Add(r.act, 4*k), boolInt(k == 0)
+	for count > 0 {
+		groups := count
+		for w.kernels[groups][1] == nil {
+			groups--
+		}
+		y := r.output(g)
+		weights := &w.m.Data[g*w.m.Stride+k*w.size*Lanes]
+		for from := 0; from < r.n; {
+			size, tiles := split(r.n-from, w.n.wideFloat)
+			for w.kernels[groups][size] == nil {
+				size--
+				tiles = (r.n - from) / size
+			}
+			w.kernels[groups][size](weights, w.m.Stride, n, (*byte)(unsafe.Add(act, from*r.actStride)), r.actStride,
+				(*float32)(unsafe.Add(y, from*r.yStride)), r.yStride, tiles, first)
+			from += size * tiles
+		}
+		g += groups
+		count -= groups
+	}
+}
