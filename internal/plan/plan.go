@@ -269,6 +269,21 @@ type (
 		Offset int
 	}
 
+	// Clamp limits each value of X to [-Limit, Limit].
+	Clamp struct {
+		X     Val
+		Limit float32
+	}
+
+	// CopyHeads copies Width values for each of Heads slices: from In at h*InStride+InOff to Out at
+	// h*OutStride+OutOff. In and Out do not overlap.
+	CopyHeads struct {
+		In, Out           Val
+		Heads, Width      int
+		InStride, InOff   int
+		OutStride, OutOff int
+	}
+
 	// Copy copies In to Out.
 	Copy struct{ In, Out Val }
 
@@ -355,6 +370,8 @@ func (*Add) op()        {}
 func (*Scale) op()      {}
 func (*SoftCap) op()    {}
 func (*PosScale) op()   {}
+func (*Clamp) op()      {}
+func (*CopyHeads) op()  {}
 func (*Copy) op()       {}
 func (*Router) op()     {}
 func (*Experts) op()    {}

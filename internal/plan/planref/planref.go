@@ -175,6 +175,16 @@ func (m *machine) rowOp(op plan.Op, r int) {
 		for i := range x {
 			x[i] = float32(float64(x[i]) * f)
 		}
+	case *plan.Clamp:
+		x := m.row(op.X, r)
+		for i := range x {
+			x[i] = max(min(x[i], op.Limit), -op.Limit)
+		}
+	case *plan.CopyHeads:
+		in, out := m.row(op.In, r), m.row(op.Out, r)
+		for h := range op.Heads {
+			copy(out[h*op.OutStride+op.OutOff:][:op.Width], in[h*op.InStride+op.InOff:][:op.Width])
+		}
 	case *plan.Copy:
 		copy(m.row(op.Out, r), m.row(op.In, r))
 	case *plan.Router:
