@@ -1,0 +1,17 @@
+package cpu_test
+
+import (
+	"testing"
+
+	"github.com/baleenrun/baleen/internal/backend/backendtest"
+	"github.com/baleenrun/baleen/internal/backend/cpu"
+	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
+)
+
+func TestContract(t *testing.T) {
+	var cpus []string
+	for _, l := range isa.Levels() {
+		cpus = append(cpus, l.String())
+	}
+	backendtest.Run(t, cpu.New(), cpus)
+}
