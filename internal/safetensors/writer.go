@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
 // Entry is a tensor to write: its data is Data, or, where Data is nil, what From yields, read once to its end.
@@ -43,6 +44,11 @@ func Write(w io.Writer, entries []Entry, metadata map[string]string) error {
 // encodeHeader returns the header with its length, and the sizes of the entries' data.
 func encodeHeader(entries []Entry, metadata map[string]string) (h []byte, sizes []int, err error) {
 	h = append(make([]byte, 8), '{')
+	for k, v := range metadata {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return nil, nil, fmt.Errorf("the metadata %q: %q is not UTF-8", k, v)
+		}
+	}
 	if len(metadata) > 0 {
 		text, err := json.Marshal(metadata)
 		if err != nil {
@@ -55,6 +61,9 @@ func encodeHeader(entries []Entry, metadata map[string]string) (h []byte, sizes 
 	for _, e := range entries {
 		if seen[e.Name] {
 			return nil, nil, fmt.Errorf("the name %q is used twice or reserved", e.Name)
+		}
+		if !utf8.ValidString(e.Name) {
+			return nil, nil, fmt.Errorf("the name %q is not UTF-8", e.Name)
 		}
 		seen[e.Name] = true
 		size, err := e.size()
