@@ -8,109 +8,234 @@
 package engine
 
 import (
-	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/kv"
 	"github.com/baleenrun/baleen/internal/plan"
+	"github.com/baleenrun/baleen/internal/sample"
 )
 
-// A Decoder turns the tokens of one stream into text and holds back incomplete UTF-8.
-type Decoder interface {
-	Next(id int32) string // the text that became complete with id
-	Flush() string        // what was held back
-}
-
-// A Detokenizer makes decoders. It is safe for concurrent use.
-type Detokenizer interface {
-	NewDecoder(skipSpecial bool) Decoder
-}
-
-// Decoders makes a Detokenizer of a function such as a tokenizer's NewDecoder method.
-func Decoders[D Decoder](f func(skipSpecial bool) D) Detokenizer { return decoders[D](f) }
-
-type decoders[D Decoder] func(bool) D
-
-func (f decoders[D]) NewDecoder(skipSpecial bool) Decoder { return f(skipSpecial) }
-
-// Options say how an engine runs. Exec must be what the executor was compiled with.
-type Options struct {
-	Exec backend.Options // MaxRows, MaxSeqs, MaxOut, Pages and Slots are used
-
-	StopTokens    []int32 // end generations that name no stop tokens of their own
-	MaxQueue      int     // waiting requests; 0: 512
-	SnapshotEvery int     // positions between snapshots of recurrent states; 0: 512
-	SwapBytes     int64   // host memory for sequences that are swapped out; 0: 1 GiB; negative: none
-
-	// Stretch is how much longer a step may take than one without prompt tokens, while streams run.
-	// 0: 1.9.
-	Stretch float64
-
-	Now func() time.Time // 0: time.Now; tests bring their own clock
-}
-
-// ErrClosed ends the streams of an engine that is closed, and refuses new ones.
-var ErrClosed = errors.New("engine: closed")
-
 // An Engine runs requests on one compiled plan.
-type Engine struct{}
+type Engine struct {
+	// Fixed at load.
+	x          backend.Exec
+	o          Options
+	detok      Detokenizer
+	vocab      int
+	capacity   int // positions of one sequence
+	maxRunning int
+	recurrent  bool
+	now        func() time.Time
+
+	// The engine goroutine's: every request is in one of these lists, in order.
+	cache   *kv.Cache
+	waiting []*sequence
+	running []*sequence
+	swapped []*sequence
+	pace    pace
+	stats   Stats
+
+	// The step's, made at load.
+	batch                  backend.Batch
+	entries                []*sequence // of the batch, in its order
+	prefill                []*sequence
+	decodeRows, promptRows int
+	need                   []int
+	scratch                *sample.Scratch
+	row                    []float32
+
+	// Between callers and the engine goroutine.
+	wakeup  chan struct{}
+	stopped chan struct{} // closed when the goroutine has ended
+
+	mu     sync.Mutex
+	inbox  []*sequence
+	queued int // requests that wait, those in the inbox included
+	order  uint64
+	closed bool
+	public Stats
+}
 
 // New starts an engine. It owns x from now on and closes it in Close. Without a Detokenizer events have no text.
 func New(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, error) {
-	return nil, errors.New("engine: not built yet")
+	e, err := build(x, p, d, o)
+	if err != nil {
+		return nil, err
+	}
+	go e.run()
+	return e, nil
 }
 
-// Generate starts a request. A request that can never run is refused with a *PromptTooLong, *BadToken,
-// *BadRequest, *QueueFull or *sample.ParamError, or with ErrClosed. When ctx ends, the request is cancelled at
-// the next step.
-func (e *Engine) Generate(ctx context.Context, r *Request) (*Stream, error) { return nil, ErrClosed }
+// build makes an engine that does not run yet.
+func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, error) {
+	if err := o.complete(p); err != nil {
+		return nil, err
+	}
+	c := kv.Config{Pages: o.Exec.Pages, SnapshotEvery: o.SnapshotEvery, SwapBytes: max(o.SwapBytes, 0)}
+	for _, g := range p.Groups {
+		c.Windows = append(c.Windows, g.Window)
+	}
+	if len(p.States) > 0 {
+		c.Slots = o.Exec.Slots
+	}
+	cache, err := kv.New(c, x)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	x1 := o.Exec
+	e := &Engine{
+		x: x, o: o, detok: d, vocab: p.Vocab, now: o.Now, cache: cache,
+		capacity:   min(p.Context, cache.Capacity()),
+		maxRunning: min(x1.MaxSeqs, x1.MaxRows, x1.MaxOut),
+		recurrent:  len(p.States) > 0,
+		need:       make([]int, len(p.Groups)),
+		scratch:    sample.NewScratch(p.Vocab),
+		row:        make([]float32, p.Vocab),
+		wakeup:     make(chan struct{}, 1),
+		stopped:    make(chan struct{}),
+	}
+	e.pace = newPace(o.Stretch, x1.MaxRows, x1.MaxSeqs)
+	e.batch.Tokens = make([]int32, 0, x1.MaxRows)
+	e.batch.Seqs = make([]backend.Seq, 0, x1.MaxSeqs)
+	e.batch.Out = make([]int32, 0, x1.MaxOut)
+	e.entries = make([]*sequence, 0, x1.MaxSeqs)
+	e.prefill = make([]*sequence, 0, x1.MaxSeqs)
+	e.running = make([]*sequence, 0, x1.MaxSeqs)
+	e.stats.Groups = make([]PageStats, len(p.Groups))
+	e.public.Groups = make([]PageStats, len(p.Groups))
+	for g := range p.Groups {
+		e.stats.Groups[g].Window = p.Groups[g].Window
+	}
+	e.publish(0)
+	return e, nil
+}
 
-// Stats returns the counters as of the last step.
-func (e *Engine) Stats() Stats { return Stats{} }
-
-// Close ends all streams with ErrClosed and closes the executor.
-func (e *Engine) Close() error { return nil }
-
-// A Stream is the output of one request. Its methods are for one goroutine, except Close.
-type Stream struct{}
-
-// Next waits for the next event. It returns false after the Done event.
-func (s *Stream) Next() (Event, bool) { return Event{}, false }
-
-// All yields the events up to and including the Done event. Leaving the loop early closes the stream.
-func (s *Stream) All() func(yield func(Event) bool) {
-	return func(yield func(Event) bool) {
-		for {
-			ev, ok := s.Next()
-			if !ok || !yield(ev) {
-				s.Close()
-				return
-			}
+// run is the engine goroutine.
+func (e *Engine) run() {
+	defer close(e.stopped)
+	for e.intake() {
+		if !e.step() {
+			<-e.wakeup
+		}
+	}
+	for _, list := range [][]*sequence{e.running, e.swapped, e.waiting} {
+		for _, s := range list {
+			e.finish(s, FinishError, ErrClosed)
 		}
 	}
 }
 
-// Close cancels the request at the next step if it still runs. The Done event can still be read.
-func (s *Stream) Close() {}
-
-// Stats are counters and levels of an engine.
-type Stats struct {
-	Steps     int64 // steps run
-	Rows      int64 // rows computed in them
-	Prompt    int64 // prompt tokens of admitted requests
-	Cached    int64 // of these, found in the cache
-	Generated int64 // tokens drawn
-	Swaps     int64 // sequences moved out under pressure
-
-	Running, Waiting, Swapped         int // requests now
-	Groups                            []PageStats
-	SlotsFree, SlotsCached, SlotsHeld int
-	SwapBytes                         int64 // host memory in use
-
-	ChunkRows int           // prompt rows that a step takes now while streams run
-	StepTime  time.Duration // of the last step
+// step runs one step of the batch and reports whether there was anything to run.
+func (e *Engine) step() bool {
+	start := e.now()
+	e.reap()
+	e.admit()
+	if !e.schedule() {
+		e.publish(0)
+		return false
+	}
+	e.runBatch()
+	d := e.now().Sub(start)
+	e.pace.observe(e.decodeRows, e.promptRows, d)
+	e.publish(d)
+	return true
 }
 
-// PageStats counts the pages of one group: Free + Cached + Held = Total.
-type PageStats struct{ Window, Total, Free, Cached, Held int }
+// intake takes new requests over; it returns false once the engine is closed.
+func (e *Engine) intake() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, s := range e.inbox {
+		e.waiting = insert(e.waiting, s)
+		e.inbox[i] = nil
+	}
+	e.inbox = e.inbox[:0]
+	return !e.closed
+}
+
+// reap ends the sequences that were cancelled; their pages are free for this very step.
+func (e *Engine) reap() {
+	for _, list := range []*[]*sequence{&e.running, &e.swapped, &e.waiting} {
+		kept := (*list)[:0]
+		for _, s := range *list {
+			if !s.stream.cancelled.Load() {
+				kept = append(kept, s)
+				continue
+			}
+			e.abandon(s)
+			e.cancel(s)
+		}
+		clear((*list)[len(kept):])
+		*list = kept
+	}
+}
+
+// publish makes the counters visible.
+func (e *Engine) publish(d time.Duration) {
+	st := &e.stats
+	st.Running, st.Waiting, st.Swapped = len(e.running), len(e.waiting), len(e.swapped)
+	for g := range st.Groups {
+		l := e.cache.Pages(g)
+		st.Groups[g] = PageStats{st.Groups[g].Window, l.Total, l.Free, l.Cached, l.Held}
+	}
+	l := e.cache.Slots()
+	st.SlotsFree, st.SlotsCached, st.SlotsHeld = l.Free, l.Cached, l.Held
+	st.SwapBytes, st.Evicted = e.cache.SwapBytes(), e.cache.Evicted()
+	st.ChunkRows = int(e.pace.rows)
+	if d > 0 {
+		st.StepTime = d
+	}
+	e.mu.Lock()
+	groups := e.public.Groups
+	copy(groups, st.Groups)
+	e.public = *st
+	e.public.Groups = groups
+	e.queued = len(e.waiting) + len(e.inbox)
+	e.mu.Unlock()
+}
+
+// Stats returns the counters as of the last step.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.public
+	s.Groups = append([]PageStats(nil), s.Groups...)
+	s.Waiting += len(e.inbox)
+	return s
+}
+
+// Capacity returns how many tokens one sequence can have, prompt and output together.
+func (e *Engine) Capacity() int { return e.capacity }
+
+// Close ends all streams with ErrClosed and closes the executor.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		<-e.stopped
+		return nil
+	}
+	e.closed = true
+	e.mu.Unlock()
+	e.wake()
+	<-e.stopped
+	if err := e.x.Close(); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	return nil
+}
+
+// wake makes the engine goroutine look for news.
+func (e *Engine) wake() {
+	select {
+	case e.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// ErrClosed ends the streams of an engine that is closed, and refuses new ones.
+var ErrClosed = errors.New("engine: closed")

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/baleenrun/baleen/internal/sample"
+)
+
+// Generate starts a request. A request that can never run is refused with a *PromptTooLong, *BadToken,
+// *BadRequest, *QueueFull or *sample.ParamError, or with ErrClosed. When ctx ends, the request is cancelled at
+// the next step.
+func (e *Engine) Generate(ctx context.Context, r *Request) (*Stream, error) {
+	if err := e.check(r); err != nil {
+		return nil, err
+	}
+	s := e.newSequence(ctx, r)
+	e.mu.Lock()
+	switch {
+	case e.closed:
+		e.mu.Unlock()
+		return nil, ErrClosed
+	case e.queued >= e.o.MaxQueue:
+		n := e.queued
+		e.mu.Unlock()
+		return nil, &QueueFull{Waiting: n, Limit: e.o.MaxQueue}
+	}
+	s.order = e.order
+	e.order++
+	e.queued++
+	s.unwatch = context.AfterFunc(ctx, s.stream.Close)
+	e.inbox = append(e.inbox, s)
+	e.mu.Unlock()
+	e.wake()
+	return s.stream, nil
+}
+
+// check refuses what can never run.
+func (e *Engine) check(r *Request) error {
+	if len(r.Tokens) == 0 {
+		return &BadRequest{"tokens", "an empty prompt has no continuation: send at least one token"}
+	}
+	room := e.capacity
+	if r.MaxTokens >= 0 {
+		room-- // at least one token must fit behind the prompt
+	}
+	if len(r.Tokens) > room {
+		return &PromptTooLong{Tokens: len(r.Tokens), Context: e.capacity}
+	}
+	for i, t := range r.Tokens {
+		if t < 0 || int(t) >= e.vocab {
+			return &BadToken{Token: t, Position: i, Vocab: e.vocab}
+		}
+	}
+	if err := r.Sampling.Validate(); err != nil {
+		return err
+	}
+	for t := range r.Sampling.LogitBias {
+		if int(t) >= e.vocab {
+			return &BadToken{Token: t, Position: -1, Vocab: e.vocab}
+		}
+	}
+	for _, t := range r.Stop {
+		if t == "" {
+			return &BadRequest{"stop", "an empty stop string would end every answer at once"}
+		}
+	}
+	if len(r.Stop) > 0 && e.detok == nil {
+		return &BadRequest{"stop", "this model was loaded without a tokenizer"}
+	}
+	if r.LogProbs < 0 || r.LogProbs > e.vocab {
+		return &BadRequest{"logprobs", fmt.Sprintf("%d, must be 0 to %d", r.LogProbs, e.vocab)}
+	}
+	if r.LogitsFrom < 0 {
+		return &BadRequest{"logits from", fmt.Sprintf("position %d", r.LogitsFrom)}
+	}
+	return nil
+}
+
+func (e *Engine) newSequence(ctx context.Context, r *Request) *sequence {
+	p := r.Sampling
+	if !p.HasSeed {
+		p.Seed = rand.Uint64()
+	}
+	s := &sequence{
+		r: r, ctx: ctx, stream: newStream(e.wake), sampler: sample.New(p, r.Mask), stop: newStopMatcher(r.Stop),
+		stopIDs: r.StopTokens, prompt: len(r.Tokens), logitsAt: len(r.Tokens), start: e.now(),
+	}
+	if s.stopIDs == nil {
+		s.stopIDs = e.o.StopTokens
+	}
+	if r.PromptLogits != nil {
+		s.logitsAt = min(r.LogitsFrom, s.prompt)
+	}
+	if e.detok != nil {
+		s.decoder = e.detok.NewDecoder(!r.KeepSpecial)
+	}
+	s.usage.Seed = p.Seed
+	s.limit = e.capacity
+	switch {
+	case r.MaxTokens < 0:
+		s.limit = s.prompt
+	case r.MaxTokens > 0:
+		s.limit = s.prompt + min(r.MaxTokens, e.capacity-s.prompt)
+	}
+	// The prompt is copied: generated tokens are appended. Beyond the first few thousand the list may have to grow.
+	s.tokens = append(make([]int32, 0, min(s.limit, s.prompt+4096)), r.Tokens...)
+	return s
+}

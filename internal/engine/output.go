@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/baleenrun/baleen/internal/sample"
+)
+
+// draw samples the next token of a sequence and hands it to the stream.
+func (e *Engine) draw(s *sequence, logits []float32) {
+	if s.r.LogProbs > 0 {
+		copy(e.row, logits) // sampling changes the row
+	}
+	id, err := s.sampler.Sample(e.scratch, logits, s.tokens, s.prompt)
+	if err != nil {
+		e.end(s, FinishError, err)
+		return
+	}
+	e.stats.Generated++
+	s.usage.Generated++
+	if s.usage.Generated == 1 {
+		s.usage.First = e.now().Sub(s.start)
+	}
+	if !s.r.IgnoreEOS && slices.Contains(s.stopIDs, id) {
+		e.endAt(s, id, "")
+		return
+	}
+	ev := Event{Token: id, StopToken: -1}
+	if n := s.r.LogProbs; n > 0 {
+		ev.LogProb, ev.Top = sample.LogProbs(e.scratch, nil, e.row, id, n-1)
+	}
+	s.tokens = append(s.tokens, id)
+	found := false
+	if s.decoder != nil {
+		ev.Text, found = s.stop.push(s.decoder.Next(id))
+	}
+	s.stream.push(ev)
+	switch {
+	case found:
+		e.endAt(s, -1, s.stop.hit)
+	case len(s.tokens) == s.limit:
+		e.end(s, FinishLength, nil)
+	}
+}
+
+// end ends a sequence of the running batch; runBatch takes it out of the list.
+func (e *Engine) end(s *sequence, reason FinishReason, err error) {
+	e.abandon(s)
+	e.finishAt(s, Event{Reason: reason, StopToken: -1, Err: err})
+}
+
+// endAt ends a sequence at a stop token or a stop string.
+func (e *Engine) endAt(s *sequence, id int32, text string) {
+	e.abandon(s)
+	e.finishAt(s, Event{Reason: FinishStop, StopToken: id, StopString: text})
+}
+
+// finish ends a sequence that is in no list any more.
+func (e *Engine) finish(s *sequence, reason FinishReason, err error) {
+	e.finishAt(s, Event{Reason: reason, StopToken: -1, Err: err})
+}
+
+// finishAt returns a sequence's memory, keeping what is known to be right in the cache, and closes its stream.
+func (e *Engine) finishAt(s *sequence, ev Event) {
+	s.done = true
+	if s.mem != nil {
+		keep := ev.Reason != FinishError
+		s.mem.Close(s.tokens[:s.mem.Len()], keep)
+	}
+	s.unwatch()
+	if s.decoder != nil && ev.StopString == "" {
+		text, found := s.stop.push(s.decoder.Flush())
+		if found {
+			ev.Reason, ev.StopString, ev.Err = FinishStop, s.stop.hit, nil
+		} else {
+			text += s.stop.flush()
+		}
+		ev.Text = text
+	}
+	s.usage.Prompt = s.prompt
+	s.usage.Total = e.now().Sub(s.start)
+	ev.Token, ev.Done, ev.Usage = -1, true, s.usage
+	s.stream.push(ev)
+}
+
+// cancel ends a sequence whose context ended or whose stream was closed.
+func (e *Engine) cancel(s *sequence) {
+	e.finish(s, FinishCancelled, context.Cause(s.ctx))
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A Stream is the output of one request. Its methods are for one goroutine, except Close. The engine never waits
+// for a reader: events queue up.
+type Stream struct {
+	cancelled atomic.Bool
+	wake      func() // the engine's
+
+	more chan struct{} // holds one token when there may be something new
+
+	mu     sync.Mutex
+	events []Event // a ring
+	head   int
+	count  int
+	ended  bool // the Done event is in the ring or was read
+}
+
+func newStream(wake func()) *Stream {
+	return &Stream{wake: wake, more: make(chan struct{}, 1), events: make([]Event, 32)}
+}
+
+// push adds an event; the engine calls it.
+func (s *Stream) push(ev Event) {
+	s.mu.Lock()
+	if s.count == len(s.events) {
+		grown := make([]Event, 2*len(s.events))
+		n := copy(grown, s.events[s.head:])
+		copy(grown[n:], s.events[:s.head])
+		s.events, s.head = grown, 0
+	}
+	s.events[(s.head+s.count)%len(s.events)] = ev
+	s.count++
+	s.ended = s.ended || ev.Done
+	s.mu.Unlock()
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// Next waits for the next event. It returns false after the Done event.
+func (s *Stream) Next() (Event, bool) {
+	for {
+		s.mu.Lock()
+		if s.count > 0 {
+			ev := s.events[s.head]
+			s.events[s.head] = Event{}
+			s.head = (s.head + 1) % len(s.events)
+			s.count--
+			s.mu.Unlock()
+			return ev, true
+		}
+		ended := s.ended
+		s.mu.Unlock()
+		if ended {
+			return Event{}, false
+		}
+		<-s.more
+	}
+}
+
+// All yields the events up to and including the Done event. Leaving the loop early closes the stream.
+func (s *Stream) All() func(yield func(Event) bool) {
+	return func(yield func(Event) bool) {
+		for {
+			ev, ok := s.Next()
+			if !ok || !yield(ev) {
+				s.Close()
+				return
+			}
+		}
+	}
+}
+
+// Close cancels the request at the next step if it still runs. The Done event can still be read.
+func (s *Stream) Close() {
+	if !s.cancelled.Swap(true) {
+		s.wake()
+	}
+}
