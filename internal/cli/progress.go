@@ -29,13 +29,12 @@ func (p *barProgress) Start(title string, done, total int64) {
 	p.bar = progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(p.w),
 		progressbar.OptionShowBytes(true),
-		progressbar.OptionShowTotalBytes(true),
+		progressbar.OptionShowCount(),
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionUseIECUnits(false),
-		progressbar.OptionSetTheme(progressbar.ThemeUnicode),
-		progressbar.OptionOnCompletion(func() {}),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}),
 	)
 	p.Set(done)
 }

@@ -74,7 +74,7 @@ func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 		return path, nil
 	}
 	var failures []error
-	for _, src := range e.Sources {
+	for i, src := range e.Sources {
 		err := f.fromSource(ctx, e, src, path)
 		if err == nil {
 			f.removeParts(e, path)
@@ -87,7 +87,11 @@ func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 		if errors.As(err, &full) {
 			return "", err
 		}
-		p.Note(fmt.Sprintf("%s: %v", src, err))
+		line := fmt.Sprintf("%s: %v", src, err)
+		if i+1 < len(e.Sources) {
+			line += "; trying " + e.Sources[i+1].String()
+		}
+		p.Note(line)
 		failures = append(failures, fmt.Errorf("%s: %w", src, err))
 	}
 	return "", fmt.Errorf("cannot fetch %s: no source had it: %w", e.Name, errors.Join(failures...))

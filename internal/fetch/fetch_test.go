@@ -182,7 +182,7 @@ func TestUnreachableServerIsGivenUpQuickly(t *testing.T) {
 	if took := time.Since(begin); took > 2*time.Second {
 		t.Errorf("took %v", took)
 	}
-	if err == nil || !strings.Contains(rec.text(), "Hugging Face (org/repo): not reachable: no answer within 100ms") {
+	if err == nil || !strings.Contains(rec.text(), "Hugging Face: not reachable: no answer within 100ms") {
 		t.Errorf("notes %q, error %v", rec.text(), err)
 	}
 	if strings.Contains(rec.text(), "\n") {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -220,8 +220,7 @@ func (d *download) copyBody(ctx context.Context, body io.Reader, alive func()) e
 	}
 }
 
-// causeOf prefers why a request was given up to what the client made of it, and drops the address, which the
-// source's name says already.
+// causeOf prefers why a request was given up to what the client made of it, and shortens what users will read.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
 		return cause
@@ -229,9 +228,13 @@ func causeOf(ctx context.Context, err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return fmt.Errorf("%s: %s", dns.Name, dns.Err)
+	}
 	var u *url.Error
-	if errors.As(err, &u) && !strings.Contains(u.Err.Error(), u.URL) {
-		return u.Err
+	if errors.As(err, &u) {
+		return u.Err // without the address, which the source's name says already
 	}
 	return err
 }

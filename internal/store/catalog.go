@@ -31,7 +31,7 @@ type PipPart struct {
 // String names the source for messages.
 func (s Source) String() string {
 	if s.HF != nil {
-		return "Hugging Face (" + s.HF.Repo + ")"
+		return "Hugging Face"
 	}
 	return "pip packages"
 }

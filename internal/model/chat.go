@@ -1,0 +1,90 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/baleenrun/baleen/internal/chattmpl"
+	"github.com/baleenrun/baleen/internal/tokenizer"
+)
+
+// A Message is one turn of a conversation.
+type Message struct {
+	Role    string `json:"role"` // "system", "user" or "assistant"
+	Content string `json:"content"`
+}
+
+// ErrNoTemplate says that a model has no chat template: it continues text.
+var ErrNoTemplate = errors.New("the model has no chat template; give it a text to continue")
+
+// Chat returns the tokens of a conversation, up to where the assistant's answer begins. Control tokens come from
+// the template only: no message can write one.
+func (m *Model) Chat(ctx context.Context, messages []Message) ([]int32, error) {
+	if m.Template == nil {
+		return nil, ErrNoTemplate
+	}
+	b, err := json.Marshal(messages)
+	if err != nil {
+		return nil, err
+	}
+	list, err := chattmpl.ParseJSON(b)
+	if err != nil {
+		return nil, err
+	}
+	out, err := m.Template.Render(ctx, chattmpl.Input{
+		Messages:            list,
+		AddGenerationPrompt: true,
+		Extra:               m.templateVariables(),
+	}, chattmpl.Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("the model's chat template refused the conversation: %w", err)
+	}
+	var parts []tokenizer.Part
+	for _, s := range out.Spans() {
+		parts = append(parts, tokenizer.Part{Text: s.Text, Special: !s.FromInput})
+	}
+	return m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{}), nil
+}
+
+// templateVariables are those that transformers gives every template.
+func (m *Model) templateVariables() []chattmpl.KV {
+	spelling := func(id int32, ok bool) chattmpl.Value {
+		if ok {
+			if text, ok := m.Tokenizer.Token(id); ok {
+				return chattmpl.Text(text)
+			}
+		}
+		return chattmpl.Text("")
+	}
+	bos, hasBOS := m.Tokenizer.BOS()
+	eos := append(append([]int32(nil), m.Tokenizer.EOS()...), -1)
+	return []chattmpl.KV{
+		{Key: "bos_token", Value: spelling(bos, hasBOS)},
+		{Key: "eos_token", Value: spelling(eos[0], eos[0] >= 0)},
+	}
+}
+
+// Text returns the tokens of a text to be continued, with what the model wants before a text.
+func (m *Model) Text(text string) []int32 {
+	ids := m.Tokenizer.Encode(nil, text, tokenizer.Options{AddSpecial: true})
+	for n := len(ids); n > 1 && m.isStop(ids[n-1]); n-- { // some tokenizers end every text
+		ids = ids[:n-1]
+	}
+	if len(ids) == 0 {
+		if bos, ok := m.Tokenizer.BOS(); ok {
+			ids = append(ids, bos)
+		}
+	}
+	return ids
+}
+
+func (m *Model) isStop(id int32) bool {
+	for _, s := range m.Tokenizer.EOS() {
+		if s == id {
+			return true
+		}
+	}
+	return false
+}
