@@ -253,8 +253,8 @@ func (s *attention) within(i, from, to int) (lo, hi int) {
 	return lo, max(lo, hi)
 }
 
-func (s *attention) page(p, off int) unsafe.Pointer {
-	return unsafe.Pointer(&s.Base[int(s.Pages[p])*s.PageStride+off])
+func (s *attention) page(p, off int) *byte {
+	return &s.Base[int(s.Pages[p])*s.PageStride+off]
 }
 
 // scorePage computes the dot products of the rows with all keys of page p. Those of keys that a row does not read
@@ -273,7 +273,7 @@ func (s *attention) scorePage(p, base int) {
 		if first < from+pageTokens && last > from {
 			out := &s.scores[i*segment+from-base]
 			for d := 0; d < s.KDim; d += segment {
-				qk(&s.q[i*s.KDim+d*t], t, min(segment, s.KDim-d), unsafe.Add(keys, d*Lanes*elem), s.KDim*Lanes*elem,
+				qk(&s.q[i*s.KDim+d*t], t, min(segment, s.KDim-d), skip(keys, d*Lanes*elem), s.KDim*Lanes*elem,
 					out, 4*segment, d)
 			}
 		}
@@ -330,7 +330,7 @@ func (s *attention) sumPage(p, base int) {
 		for lo < hi && i < end {
 			t := tile(i, end, pvRows)
 			pv(&s.chunk[i*s.vp], 4*s.vp, t, s.vp, &s.scores[i*segment+from-base+lo], 4*segment, hi-lo,
-				unsafe.Add(values, lo*stride), stride)
+				skip(values, lo*stride), stride)
 			i += t
 		}
 		i = end
@@ -339,9 +339,9 @@ func (s *attention) sumPage(p, base int) {
 
 // values returns the values of page p, the bytes from one to the next, and the kernel for them. Values whose length
 // is not a multiple of Lanes, and those in keys, are copied out first.
-func (s *attention) values(p int) (v unsafe.Pointer, stride int, pv func(o *float32, oStride, n, dims int, p *float32,
-	pStride, keys int, v unsafe.Pointer, vStride int)) {
-	buf := unsafe.Pointer(&s.vPage[0])
+func (s *attention) values(p int) (v *byte, stride int, pv func(o *float32, oStride, n, dims int, p *float32,
+	pStride, keys int, v *byte, vStride int)) {
+	buf := (*byte)(unsafe.Pointer(&s.vPage[0]))
 	switch {
 	case s.VInK && s.Type == backend.KVF32:
 		s.k.ops.turn32(&s.vPage[0], s.page(p, s.KOff), s.KDim, s.vp)
@@ -352,13 +352,13 @@ func (s *attention) values(p int) (v unsafe.Pointer, stride int, pv func(o *floa
 	case s.VDim == s.vp:
 		return s.page(p, s.VOff), 2 * s.vp, s.k.ops.pv16
 	case s.Type == backend.KVF32:
-		src := unsafe.Slice((*float32)(s.page(p, s.VOff)), pageTokens*s.VDim)
+		src := unsafe.Slice((*float32)(unsafe.Pointer(s.page(p, s.VOff))), pageTokens*s.VDim)
 		for j := range pageTokens {
 			row := s.vPage[j*s.vp:][:s.vp]
 			clear(row[copy(row, src[j*s.VDim:][:s.VDim]):])
 		}
 	default:
-		src := unsafe.Slice((*uint16)(s.page(p, s.VOff)), pageTokens*s.VDim)
+		src := unsafe.Slice((*uint16)(unsafe.Pointer(s.page(p, s.VOff))), pageTokens*s.VDim)
 		for j := range pageTokens {
 			row := s.vPage[j*s.vp:][:s.vp]
 			s.k.F16ToF32(row[:s.VDim], src[j*s.VDim:][:s.VDim])

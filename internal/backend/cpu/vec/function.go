@@ -39,7 +39,7 @@ func expf(x float32) float32 {
 	k := int32(math.Float32bits(t)) - magic
 	h := k >> 1
 	p *= math.Float32frombits(uint32(h+127) << 23)
-	return p * math.Float32frombits(uint32(k-h+127)<<23)
+	return float32(p * math.Float32frombits(uint32(k-h+127)<<23))
 }
 
 // tanhPoly is (tanh(x)/x-1)/x² in x² for |x| < 0.625, 4e-9 off.
@@ -89,7 +89,7 @@ func geluf(x float32) float32 {
 	e := expf(hi * -0.5)
 	e = fma(float32(e*-0.5), lo, e)
 	q := float32(p*t) * e // Phi(-a)
-	y := x * q
+	y := float32(x * q)
 	if x > 0 {
 		return x - y
 	}
@@ -128,17 +128,17 @@ func reluf(x float32) float32 { return maxf(0, x) }
 
 func relu2f(x float32) float32 {
 	x = maxf(0, x)
-	return x * x
+	return float32(x * x)
 }
 
-func softCapf(x, c float32) float32 { return c * tanhf(x/c) }
+func softCapf(x, c float32) float32 { return float32(c * tanhf(x/c)) }
 
 // oaif is the SwiGLU of gpt-oss.
 func oaif(g, u, limit, alpha float32) float32 {
 	g = minf(limit, g)
 	u = maxf(-limit, minf(limit, u))
 	s := g / (1 + expf(-float32(alpha*g)))
-	return (u + 1) * s
+	return float32((u + 1) * s)
 }
 
 func absf(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }

@@ -154,12 +154,12 @@ func widen[T uint16 | float32](v T) float32 {
 	panic("unreachable")
 }
 
-func genQK[T uint16 | float32](q *float32, n, dims int, k unsafe.Pointer, kStride int, s *float32, sStride, add int) {
+func genQK[T uint16 | float32](q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
 	qs := unsafe.Slice(q, n*dims)
 	for r := range n {
 		row := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(s), r*sStride)), backend.PageTokens)
 		for j := range row {
-			block := unsafe.Slice((*T)(unsafe.Add(k, j/Lanes*kStride)), dims*Lanes)
+			block := unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(k), j/Lanes*kStride)), dims*Lanes)
 			var acc float32
 			for d := range dims {
 				acc = fma(widen(block[d*Lanes+j%Lanes]), qs[d*n+r], acc)
@@ -172,13 +172,13 @@ func genQK[T uint16 | float32](q *float32, n, dims int, k unsafe.Pointer, kStrid
 	}
 }
 
-func genPV[T uint16 | float32](o *float32, oStride, n, dims int, p *float32, pStride, keys int, v unsafe.Pointer,
+func genPV[T uint16 | float32](o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte,
 	vStride int) {
 	for r := range n {
 		out := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(o), r*oStride)), dims)
 		ps := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(p), r*pStride)), keys)
 		for j, pj := range ps {
-			vj := unsafe.Slice((*T)(unsafe.Add(v, j*vStride)), dims)
+			vj := unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(v), j*vStride)), dims)
 			for d := range out {
 				out[d] = fma(pj, widen(vj[d]), out[d])
 			}
@@ -186,9 +186,9 @@ func genPV[T uint16 | float32](o *float32, oStride, n, dims int, p *float32, pSt
 	}
 }
 
-func genTurn[T uint16 | float32](dst *float32, k unsafe.Pointer, kdim, dims int) {
+func genTurn[T uint16 | float32](dst *float32, k *byte, kdim, dims int) {
 	out := unsafe.Slice(dst, backend.PageTokens*dims)
-	keys := unsafe.Slice((*T)(k), backend.PageTokens*kdim)
+	keys := unsafe.Slice((*T)(unsafe.Pointer(k)), backend.PageTokens*kdim)
 	for j := range backend.PageTokens {
 		block := keys[j/Lanes*kdim*Lanes:]
 		for d := range dims {

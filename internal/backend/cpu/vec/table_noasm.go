@@ -1,3 +1,5 @@
+//go:build purego || !(amd64 || arm64)
+
 package vec
 
 import "github.com/baleenrun/baleen/internal/backend/cpu/isa"

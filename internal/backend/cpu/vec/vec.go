@@ -67,15 +67,15 @@ type ops struct {
 	// dimensions. q holds dims times n values, row within dimension; k points at the first dimension in the
 	// first of the page's key blocks, which lie kStride bytes apart; s at the first score of the first row.
 	// With add not 0 the products are added to the scores, else they replace them.
-	qk16 func(q *float32, n, dims int, k unsafe.Pointer, kStride int, s *float32, sStride, add int)
-	qk32 func(q *float32, n, dims int, k unsafe.Pointer, kStride int, s *float32, sStride, add int)
+	qk16 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int)
+	qk32 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int)
 	// pv adds p[row][j]*v[j][0:dims] for keys j=0..keys-1 to n rows (1, 2 or 4) of o; dims is a multiple of 16.
-	pv16 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v unsafe.Pointer, vStride int)
-	pv32 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v unsafe.Pointer, vStride int)
+	pv16 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int)
+	pv32 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int)
 	// turn16 and turn32 turn one page's key blocks of kdim dimensions into rows of float32 values: the first
 	// dims (a multiple of 16) of each key, stride dims.
-	turn16 func(dst *float32, k unsafe.Pointer, kdim, dims int)
-	turn32 func(dst *float32, k unsafe.Pointer, kdim, dims int)
+	turn16 func(dst *float32, k *byte, kdim, dims int)
+	turn32 func(dst *float32, k *byte, kdim, dims int)
 
 	// deltaRead computes t[v] = sum over k of (s[k][v]*g[k])*key[k], deltaWrite s[k][v] = fma(key[k], u[v],
 	// s[k][v]*g[k]) and o[v] = sum over k of s[k][v]*q[k], both sums FMA chains over k ascending from 0.
@@ -104,6 +104,15 @@ func hide[T any](x []T) []T {
 	p := uintptr(unsafe.Pointer(unsafe.SliceData(x)))
 	return unsafe.Slice(*(**T)(unsafe.Pointer(&p)), len(x))
 }
+
+// asBytes views x as bytes.
+func asBytes[T uint16 | float32](x []T) []byte {
+	var v T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(v)))
+}
+
+// skip returns the address n bytes after p.
+func skip[T any](p *T, n int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), n)) }
 
 // hideAcc is hide for the lanes of a reduction.
 func hideAcc(x *[Lanes]float32) *[Lanes]float32 {
