@@ -5,7 +5,9 @@ import (
 	"math"
 )
 
-// The decoders of 256-element super-blocks with scales of their own for every 16 or 32 elements.
+// The decoders of 256-element super-blocks with scales of their own for every 16 or 32 elements. A product that something
+// is added to or taken from is converted to float32 first: the language lets a compiler fuse the two operations otherwise,
+// even across statements, and some processors would give other bits.
 
 // scaleMin6 unpacks the 8 scales and 8 minimums of Q4_K and Q5_K, 6 bits each, from 12 bytes: the first four of each lie
 // in the low 6 bits of bytes 0-3 and 4-7; the last four have their low 4 bits in bytes 8-11 (scale low, minimum high) and
@@ -27,7 +29,7 @@ func decodeQ2K(dst []float32, src []byte) {
 	for ; len(dst) >= superBlock; dst, src = dst[superBlock:], src[84:] {
 		d, dmin := half(src[80:]), half(src[82:])
 		for g := range 16 {
-			dl, ml := d*float32(src[g]&15), dmin*float32(src[g]>>4)
+			dl, ml := d*float32(src[g]&15), float32(dmin*float32(src[g]>>4))
 			qs, shift := src[16+g/8*32+g%2*16:], g%8/2*2
 			y := dst[16*g : 16*g+16]
 			for j := range y {
@@ -74,8 +76,8 @@ func decodeQ4K(dst []float32, src []byte) {
 		d, dmin := half(src), half(src[2:])
 		scales, mins := scaleMin6(src[4:])
 		for g := range 4 {
-			d0, m0 := d*float32(scales[2*g]), dmin*float32(mins[2*g])
-			d1, m1 := d*float32(scales[2*g+1]), dmin*float32(mins[2*g+1])
+			d0, m0 := d*float32(scales[2*g]), float32(dmin*float32(mins[2*g]))
+			d1, m1 := d*float32(scales[2*g+1]), float32(dmin*float32(mins[2*g+1]))
 			y := dst[64*g : 64*g+64]
 			for j, q := range src[16+32*g : 48+32*g] {
 				y[j] = float32(d0*float32(q&15)) - m0
@@ -92,8 +94,8 @@ func decodeQ5K(dst []float32, src []byte) {
 		scales, mins := scaleMin6(src[4:])
 		qh := src[16:48]
 		for g := range 4 {
-			d0, m0 := d*float32(scales[2*g]), dmin*float32(mins[2*g])
-			d1, m1 := d*float32(scales[2*g+1]), dmin*float32(mins[2*g+1])
+			d0, m0 := d*float32(scales[2*g]), float32(dmin*float32(mins[2*g]))
+			d1, m1 := d*float32(scales[2*g+1]), float32(dmin*float32(mins[2*g+1]))
 			y := dst[64*g : 64*g+64]
 			for j, q := range src[48+32*g : 80+32*g] {
 				y[j] = float32(d0*float32(q&15|qh[j]>>(2*g)&1<<4)) - m0

@@ -30,7 +30,7 @@ func affine(x []float32, top int) (scale, lowered float32) {
 	scale, lowered = (high-low)/float32(top), -low
 	best := affineError(x, weight[:], scale, lowered, top)
 	for n := -6; n <= 9; n++ {
-		inv := inverse((high - low) / (float32(top) + 0.1*float32(n)))
+		inv := inverse((high - low) / (float32(top) + float32(0.1*float32(n))))
 		s, l, ok := affineFit(x, weight[:], inv, -low, top)
 		if !ok {
 			continue
@@ -50,9 +50,9 @@ func affineFit(x, w []float32, inv, lowered float32, top int) (scale, amount flo
 		f, d := float64(w[i]), float64(v)
 		sw += f
 		sq += float64(f * q)
-		sqq += float64(f*q) * q
+		sqq += float64(float64(f*q) * q)
 		sx += float64(f * d)
-		sqx += float64(f*q) * d
+		sqx += float64(float64(f*q) * d)
 	}
 	det := float64(sw*sqq) - float64(sq*sq)
 	if !(det > 0) {
@@ -75,7 +75,7 @@ func affineError(x, w []float32, scale, lowered float32, top int) float64 {
 	for i, v := range x {
 		q := step(v+lowered, inv, 0.5, top)
 		e := float64(float32(scale*float32(q)) - lowered - v)
-		sum += float64(w[i]) * float64(e*e)
+		sum += float64(float64(w[i]) * float64(e*e))
 	}
 	return sum
 }
@@ -108,7 +108,7 @@ func encodeAffine(b *affineBlock, x []float32, top, base int) error {
 	for g := range 8 {
 		sc[g] = step(scales[g], inverse(b.d), 0.5, 63)
 		mn[g] = step(lowered[g], inverse(b.dmin), 0.5, 63)
-		d, m := b.d*float32(sc[g]), b.dmin*float32(mn[g])
+		d, m := b.d*float32(sc[g]), float32(b.dmin*float32(mn[g]))
 		inv := inverse(d)
 		for j := range 32 {
 			b.q[32*g+j] = step(x[32*g+j]+m, inv, 0.5, top)
@@ -188,12 +188,12 @@ func symmetric(x []float32, limit int) float32 {
 	scale := -peak / float32(limit) // the extreme gets the code -limit, which has no positive counterpart
 	best := symmetricError(x, weight[:], scale, limit)
 	for n := -9; n <= 9; n++ {
-		inv := inverse(-peak / (float32(limit) + 0.1*float32(n)))
+		inv := inverse(-peak / (float32(limit) + float32(0.1*float32(n))))
 		var sqx, sqq float64
 		for i, v := range x {
 			q := float64(signedStep(v, inv, limit))
-			sqx += float64(float64(weight[i])*q) * float64(v)
-			sqq += float64(float64(weight[i])*q) * q
+			sqx += float64(float64(float64(weight[i])*q) * float64(v))
+			sqq += float64(float64(float64(weight[i])*q) * q)
 		}
 		if sqq == 0 {
 			continue
@@ -219,7 +219,7 @@ func symmetricError(x, w []float32, scale float32, limit int) float64 {
 	var sum float64
 	for i, v := range x {
 		e := float64(float32(scale*float32(signedStep(v, inv, limit))) - v)
-		sum += float64(w[i]) * float64(e*e)
+		sum += float64(float64(w[i]) * float64(e*e))
 	}
 	return sum
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"unicode/utf8"
 )
 
@@ -105,7 +106,7 @@ func (e *Entry) size() (int, error) {
 	}
 	elements := 1
 	for _, d := range e.Shape {
-		if d < 0 || d > 0 && elements > 1<<55/d {
+		if d < 0 || d > 0 && elements > math.MaxInt/64/d {
 			return 0, fmt.Errorf("the shape %v is not possible", e.Shape)
 		}
 		elements *= d
