@@ -16,6 +16,7 @@ type attention struct {
 	gated          bool    // attn_q holds, for each head, the query and then a gate for the head's output
 	scale          float64 // 0: 1/sqrt(dim)
 	cap            float64
+	clip           float64        // 0: none; limit of queries, keys and values
 	posScale       *plan.PosScale // scales the query; X is filled in
 }
 
@@ -59,6 +60,11 @@ func (a *attention) lower(b *builder, in plan.Val) plan.Val {
 	}
 	b.emit(mm)
 	a.normalize(b, q, k)
+	if a.clip != 0 {
+		for _, x := range mm.Out[:3] {
+			b.emit(&plan.Clamp{X: x, Limit: float32(a.clip)})
+		}
+	}
 	b.rotate(a.rope, q, a.heads, a.dim)
 	b.rotate(a.rope, k, a.kv, a.dim)
 	if a.posScale != nil {

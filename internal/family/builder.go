@@ -2,10 +2,8 @@ package family
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/baleenrun/baleen/internal/plan"
-	"github.com/baleenrun/baleen/internal/quant"
 )
 
 // builder turns a model into a plan. Buffers are shared by all layers: an operation's result lives until the next layer
@@ -24,7 +22,6 @@ type builder struct {
 	layer   int // being lowered; -1: the model itself
 	last    bool
 	x       plan.Val // the residual stream
-	kvs     []int    // layers of each group, for messages
 }
 
 // build lowers m.
@@ -358,21 +355,4 @@ func (b *builder) rotate(r *rope, x plan.Val, heads, dim int) {
 		return
 	}
 	b.emit(&plan.RopeOp{X: x, Heads: heads, HeadDim: dim, Off: r.off, Rope: b.table(r), Interleaved: r.interleaved})
-}
-
-// describe summarises the storage of weights: the types by share of bytes.
-func describe(p *plan.Plan) string {
-	size := map[quant.Type]int{}
-	var order []quant.Type
-	for _, w := range p.Weights {
-		if size[w.Type] == 0 {
-			order = append(order, w.Type)
-		}
-		size[w.Type] += len(w.Bytes)
-	}
-	var parts []string
-	for _, t := range order {
-		parts = append(parts, t.String())
-	}
-	return strings.Join(parts, "+")
 }

@@ -26,6 +26,7 @@ type Checkpoint struct {
 	config     map[string]any // safetensors: config.json, with text_config in place of a wrapper
 	generation map[string]any // safetensors: generation_config.json, nil if there is none
 	kind       string         // model_type or general.architecture
+	wrapped    bool           // config is the text_config of a multimodal model
 	fam        *family        // nil: not supported; Lower says so
 }
 
@@ -120,12 +121,8 @@ func openHF(path, dir string) (*Checkpoint, error) {
 		return nil, err
 	}
 	c.kind, _ = c.config["model_type"].(string)
+	c.unwrap()
 	c.fam = familyOf(c.kind, func(f *family) []string { return f.hf })
-	if c.fam != nil && c.fam.wrapper[c.kind] {
-		if err := c.unwrap(); err != nil {
-			return nil, err
-		}
-	}
 	if c.set, err = safetensors.Open(dir); err != nil {
 		return nil, err
 	}
@@ -133,21 +130,21 @@ func openHF(path, dir string) (*Checkpoint, error) {
 }
 
 // unwrap replaces a multimodal configuration by its text part.
-func (c *Checkpoint) unwrap() error {
+func (c *Checkpoint) unwrap() {
 	text, ok := c.config["text_config"].(map[string]any)
-	if !ok {
-		if _, flat := c.config["hidden_size"]; flat {
-			return nil
-		}
-		return fmt.Errorf("family: %s: config.json of %q has no text_config", c.dir, c.kind)
+	own, known := wrappers[c.kind]
+	if !ok || !known {
+		return
 	}
 	for _, k := range []string{"tie_word_embeddings", "quantization_config", "quantization", "eos_token_id", "bos_token_id"} {
 		if v, ok := c.config[k]; ok && text[k] == nil {
 			text[k] = v
 		}
 	}
-	c.config = text
-	return nil
+	c.config, c.kind, c.wrapped = text, own, true
+	if t, ok := text["model_type"].(string); ok {
+		c.kind = t
+	}
 }
 
 // readJSON reads an object; numbers keep their digits.
@@ -226,6 +223,13 @@ func (c *Checkpoint) newConfig(limit int) *config {
 	for k, v := range c.config {
 		cfg.values[k] = v
 	}
+	for k, v := range c.fam.defaults {
+		cfg.used[k] = true
+		if _, ok := cfg.values[k]; !ok {
+			cfg.values[k] = v
+		}
+	}
+	cfg.wrapped = c.wrapped
 	cfg.source = &hfSource{set: c.set, quant: cfg.hfQuantization()}
 	return cfg
 }

@@ -8,6 +8,12 @@ import (
 func (c *config) base() *model {
 	m := &model{hidden: c.dim("hidden_size", maxDim), eps: c.positive("rms_norm_eps", 1e-6)}
 	n := c.dim("num_hidden_layers", maxLayers)
+	m.extraLayers = c.intOr("num_nextn_predict_layers", 0, 0, 16)
+	if c.gguf { // block_count counts them too
+		if n -= m.extraLayers; n < 1 {
+			c.fail("%d layers, all for multi-token prediction", m.extraLayers)
+		}
+	}
 	m.layers = make([]layer, n)
 	for _, k := range falseOnly {
 		c.want(k, false, "this is a decoder")
@@ -32,8 +38,13 @@ func (c *config) tieKey(def bool) tie {
 	return untied
 }
 
-// windowKey reads sliding_window; 0 or null is none.
-func (c *config) windowKey(def int) int { return c.intOr("sliding_window", def, 0, 1<<30) }
+// windowKey reads sliding_window; 0 or null is none, def is for a configuration that does not have the key.
+func (c *config) windowKey(def int) int {
+	if v, ok := c.values["sliding_window"]; ok && v == nil {
+		def = 0
+	}
+	return c.intOr("sliding_window", def, 0, 1<<30)
+}
 
 // layerTypes reads layer_types, whose entries must be among kinds; nil where the key is absent.
 func (c *config) layerTypes(n int, kinds ...string) []string {

@@ -36,11 +36,12 @@ func fail(format string, args ...any) { panic(loadError{fmt.Errorf(format, args.
 // config is a model's configuration in the language of Hugging Face's config.json, whatever container it comes from.
 // Its accessors end loading where a value is not what it must be, and remember which keys were used.
 type config struct {
-	values map[string]any
-	used   map[string]bool
-	gguf   bool
-	source source
-	limit  int // positions to load for; 0: the model's maximum
+	values  map[string]any
+	used    map[string]bool
+	gguf    bool
+	source  source
+	wrapped bool // the text part of a multimodal model
+	limit   int  // positions to load for; 0: the model's maximum
 }
 
 func (c *config) fail(format string, args ...any) {

@@ -23,13 +23,14 @@ type family struct {
 	// hfNames and ggufNames map a role to the tensor's name without layer prefix and ".weight" or ".bias", where it is
 	// not the common one. A name for one role with suffix, such as "ssm_dt.bias", is complete.
 	hfNames, ggufNames map[string]string
-	// wrapper is set where model_type names a multimodal wrapper whose text_config is to be read.
-	wrapper map[string]bool
+	// defaults are what transformers assumes for keys that config.json leaves out, where it is not what this package
+	// assumes for every family.
+	defaults map[string]any
 	// keys renames GGUF keys, without the architecture's prefix, to configuration keys where it is not as usual.
 	keys map[string]string
 	// harmless lists further configuration keys that do not change the result.
 	harmless []string
-	// skip lists prefixes of tensors that are knowingly left out, such as vision towers.
+	// skip lists prefixes of tensors that are knowingly left out.
 	skip []string
 	// onePlus is set where norm weights are stored less 1 in safetensors (GGUF files have it added).
 	onePlus bool
@@ -39,7 +40,20 @@ type family struct {
 
 // families is the registry; an alias is a row.
 var families = []*family{
-	llama, qwen2,
+	llama, mistral, ministral3, mixtral, qwen2, qwen2MoE, qwen3, qwen3MoE, qwen3Next, qwen35, qwen35MoE,
+	gemma, gemma2, gemma3, phi3, olmo2, olmoe, smollm3, granite, gptOSS, lfm2, lfm2MoE, deepseekV2, deepseekV3,
+}
+
+// wrappers maps multimodal types to the type of their text_config where that does not name one.
+var wrappers = map[string]string{
+	"gemma3": "gemma3_text", "mistral3": "mistral", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text",
+	"llava": "llama", "pixtral": "mistral",
+}
+
+// wrapperSkip lists the tensors of vision towers, which a text model leaves out.
+var wrapperSkip = []string{
+	"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector.", "model.visual.",
+	"visual.", "mtp.",
 }
 
 // Names returns the names of all families, sorted.

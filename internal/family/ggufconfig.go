@@ -131,10 +131,19 @@ func (c *config) ggufRope(a ropeArgs) ropeParams {
 		factor:   c.floatOr("rope.scaling.factor", c.floatOr("rope.scale_linear", 0)),
 		betaFast: c.floatOr("rope.scaling.yarn_beta_fast", 32),
 		betaSlow: c.floatOr("rope.scaling.yarn_beta_slow", 1),
-		truncate: true,
+		truncate: !a.ggufExact,
 	}
 	p.original = c.floatOr("rope.scaling.original_context_length", p.max)
 	c.want("rope.scaling.yarn_ext_factor", 1, "the share of extrapolation is fixed")
+	if mul := c.floatOr("rope.scaling.yarn_log_multiplier", 0); mul != 0 {
+		if a.logMul {
+			mul *= 10
+		}
+		p.mscaleAll, p.mscale = mul, 1
+		if a.logMul && mul != 1 {
+			p.mscale = mul // the files do not say; DeepSeek V2 has both alike
+		}
+	}
 	attn := c.floatOr("rope.scaling.attn_factor", 1) * c.floatOr("rope.scaling.yarn_attn_factor", 1)
 	if p.factor == 0 && p.kind == "linear" {
 		p.kind = "none"
@@ -149,7 +158,7 @@ func (c *config) ggufRope(a ropeArgs) ropeParams {
 			p.attentionFactor = attn
 		}
 	case "yarn":
-		if attn != 1 {
+		if attn != 1 && p.mscaleAll == 0 {
 			p.attentionFactor = attn * mscaleOf(p.factor, 1)
 		}
 	case "linear":

@@ -4,11 +4,9 @@ package family
 // GGUF files of the architecture "llama" may also hold Mistral (a window) and Mixtral (experts); their query and key rows
 // are permuted so that rotary pairs lie side by side.
 var llama = &family{
-	name:     "llama",
-	hf:       []string{"llama"},
-	gguf:     []string{"llama"},
-	hfNames:  mixtralNames,
-	harmless: []string{"max_window_layers"},
+	name: "llama",
+	hf:   []string{"llama"},
+	gguf: []string{"llama"},
 	spec: func(c *config) *model {
 		m := c.base()
 		m.tied = c.tieKey(false)

@@ -2,12 +2,29 @@ package family
 
 import "github.com/baleenrun/baleen/internal/plan"
 
-// mixtralNames are the experts' names in Mixtral checkpoints.
-var mixtralNames = map[string]string{
-	"ffn_gate_inp": "block_sparse_moe.gate",
-	"expert.gate":  "block_sparse_moe.experts.%d.w1",
-	"expert.up":    "block_sparse_moe.experts.%d.w3",
-	"expert.down":  "block_sparse_moe.experts.%d.w2",
+// Mixtral: Mistral with eight experts. Reference: transformers models/mixtral. GGUF files call themselves llama.
+var mixtral = &family{
+	name:     "mixtral",
+	hf:       []string{"mixtral"},
+	defaults: map[string]any{"num_key_value_heads": 8, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "num_local_experts": 8, "num_experts_per_tok": 2},
+	hfNames: map[string]string{
+		"ffn_gate_inp": "block_sparse_moe.gate",
+		"expert.gate":  "block_sparse_moe.experts.%d.w1",
+		"expert.up":    "block_sparse_moe.experts.%d.w3",
+		"expert.down":  "block_sparse_moe.experts.%d.w2",
+	},
+	spec: func(c *config) *model {
+		m := c.base()
+		m.tied = c.tieKey(false)
+		a := c.attentionShape(m.hidden)
+		a.rope = c.rope(ropeArgs{dim: a.dim, theta: 1e6})
+		a.window = c.windowKey(0)
+		f := c.mixtralExperts()
+		for i := range m.layers {
+			m.layers[i] = preNorm(a, f)
+		}
+		return m
+	},
 }
 
 // mixtralExperts reads Mixtral's FFN: softmax over all experts, the best two, renormalized.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/baleenrun/baleen/internal/plan"
+	"github.com/baleenrun/baleen/internal/quant"
 )
 
 // moe is a mixture of gated experts, with an optional expert that all rows share.
@@ -14,7 +15,9 @@ type moe struct {
 	router               plan.Router // all but In, Route and Bias
 	routerBias           bool        // a bias that joins the choice only
 	logitBias            bool        // a bias of the router's projection
+	routerIfPresent      bool        // the same, where the checkpoint has one
 	bias                 bool        // biases of the experts
+	alternating          bool        // gpt-oss: gate and up rows alternate, and plain matrices are stored as [experts][k][rows]
 	shared               *glu        // nil: none
 	sharedGate           bool        // the shared expert's output is gated by a sigmoid of its own projection
 }
@@ -41,7 +44,7 @@ func (f *moe) lower(b *builder, in plan.Val) plan.Val {
 		is = hasBias
 	}
 	b.linear("ffn_gate_inp", in, r.In, is)
-	if f.routerBias {
+	if f.routerBias || f.routerIfPresent && b.hasRole("exp_probs_b", "") {
 		r.Bias = b.vector("exp_probs_b", "", f.experts)
 	}
 	b.emit(&r)
@@ -88,8 +91,12 @@ func (f *moe) weights(b *builder, op *plan.Experts, k int) {
 		op.Up = b.addStack(b.take("ffn_up_exps", ".weight"), e, n, k)
 		op.Down = b.addStack(b.take("ffn_down_exps", ".weight"), e, k, n)
 	case b.hasRole("experts.gate_up", ""): // transformers' own layout: [experts][2*width][k]
-		op.Gate, op.Up = f.halves(b, b.take("experts.gate_up", ""), k, false)
-		op.Down = b.addStack(b.take("experts.down", ""), e, k, n)
+		gateUp, down := b.take("experts.gate_up", ""), b.take("experts.down", "")
+		if f.alternating && gateUp.typ != quant.MXFP4 {
+			gateUp, down = f.transposed(gateUp), f.transposed(down)
+		}
+		op.Gate, op.Up = f.halves(b, gateUp, k, f.alternating)
+		op.Down = b.addStack(down, e, k, n)
 	default:
 		op.Gate = b.addStack(f.collect(b, "expert.gate"), e, n, k)
 		op.Up = b.addStack(f.collect(b, "expert.up"), e, n, k)
@@ -111,6 +118,18 @@ func (f *moe) halves(b *builder, t *tensor, k int, interleaved bool) (gate, up p
 	}
 	first, second := alternate(n, block, block)
 	return b.addStack(t.pick(first), f.experts, f.width, k), b.addStack(t.pick(second), f.experts, f.width, k)
+}
+
+// transposed turns [experts][k][rows] into [experts][rows][k].
+func (f *moe) transposed(t *tensor) *tensor {
+	if len(t.shape) != 3 || t.shape[0] != f.experts {
+		fail("family: tensor %q has shape %v, %d matrices are needed", t.name, t.shape, f.experts)
+	}
+	var list []*tensor
+	for e := range f.experts {
+		list = append(list, t.slice(e*t.shape[1], t.shape[1]))
+	}
+	return transposeAll(list)
 }
 
 // collect joins the matrices of all experts; the role's name has a %d for the expert.

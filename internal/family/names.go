@@ -2,6 +2,7 @@ package family
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -138,22 +139,30 @@ func (b *builder) skipped(name string) bool {
 				return true
 			}
 		}
-		return strings.Contains(name, ".nextn.") || strings.HasSuffix(name, ".input_scale")
+		return b.isExtra(name, "blk.")
 	}
 	if strings.HasSuffix(name, ".rotary_emb.inv_freq") || strings.HasSuffix(name, ".input_scale") {
 		return true
 	}
-	for _, p := range b.fam.skip {
+	lists := b.fam.skip
+	if b.c.wrapped {
+		lists = append(slices.Clone(lists), wrapperSkip...)
+	}
+	for _, p := range lists {
 		if strings.HasPrefix(name, p) {
 			return true
 		}
 	}
-	// Layers beyond the model's own are heads for multi-token prediction.
+	return b.isExtra(name, b.root+"layers.")
+}
+
+// isExtra reports whether a tensor belongs to a layer beyond the model's own: a head for multi-token prediction.
+func (b *builder) isExtra(name, prefix string) bool {
+	rest, ok := strings.CutPrefix(name, prefix)
 	var n int
-	if rest, ok := strings.CutPrefix(name, b.root+"layers."); ok {
-		if _, err := fmt.Sscanf(rest, "%d.", &n); err == nil && n >= len(b.m.layers) && n < len(b.m.layers)+b.m.extraLayers {
-			return true
-		}
+	if !ok {
+		return false
 	}
-	return false
+	_, err := fmt.Sscanf(rest, "%d.", &n)
+	return err == nil && n >= len(b.m.layers) && n < len(b.m.layers)+b.m.extraLayers
 }

@@ -29,6 +29,8 @@ type ropeArgs struct {
 	extra        []string // keys of the parameters that the family reads itself
 	suIsLongRope bool     // Phi-3: "su" and "yarn" are old names of longrope
 	ggufTheta    string   // GGUF key of the base where it is not rope.freq_base
+	logMul       bool     // GGUF: yarn_log_multiplier is a tenth of mscale_all_dim (DeepSeek)
+	ggufExact    bool     // GGUF: YaRN's range is not rounded
 	unscaled     bool     // GGUF: the file's scaling is not for this table
 }
 

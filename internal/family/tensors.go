@@ -1,7 +1,6 @@
 package family
 
 import (
-	"encoding/binary"
 	"io"
 	"slices"
 
@@ -348,6 +347,3 @@ func cutSuffix(s, suffix string) (string, bool) {
 	}
 	return s, false
 }
-
-// u16 reads element i of a 16-bit tensor.
-func u16(b []byte, i int) uint16 { return binary.LittleEndian.Uint16(b[2*i:]) }
