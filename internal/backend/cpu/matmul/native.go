@@ -18,18 +18,22 @@ type (
 	// tileFunc multiplies an expanded segment of its number of groups with tiles times its number of rows; the sums are
 	// added to y, or with first=1 replace it.
 	tileFunc func(q, s *byte, blocks int, a *byte, astride int, y *float32, ystride, tiles, first int)
-	// floatFunc does the same with n packed float weights of each of its groups, which lie wstride bytes apart.
+	// fewFunc multiplies whole packed groups, wstride bytes apart, with its number of rows; y is overwritten.
+	fewFunc func(w *byte, groups, wstride, blocks int, a *byte, astride int, y *float32, ystride int)
+	// floatFunc does the same as tileFunc with n packed float weights of each of its groups, which lie wstride bytes apart.
 	floatFunc func(w *byte, wstride int, n int, a *byte, astride int, y *float32, ystride, tiles, first int)
 )
 
 const (
 	maxTile = 12 // rows of the largest tile
 	maxPair = 4  // groups of the largest tile
+	maxFew  = 8  // rows up to which there are kernels that read packed weights
 )
 
 // native holds the assembly kernels of an instruction set.
 type native struct {
 	expand [len(formats)]expandFunc
+	few    [len(formats)][maxFew + 1]fewFunc
 	tiles  [4][maxPair + 1][maxTile + 1]tileFunc
 	floats [3][maxPair + 1][maxTile + 1]floatFunc
 	// wide is the number of rows of the largest tile of two groups of quantized weights, wideFloat that of float weights.
@@ -101,7 +105,8 @@ const fewRows = 12
 func (n *native) mulQuant(m *Matrix, c *call) {
 	s := scratches.Get().(*scratch)
 	q, scales, tmp := s.parts()
-	w := quantWork{n: n, m: m, expand: n.expand[m.form.index()], tiles: &n.tiles[m.form.shape], q: q, scales: scales}
+	i := m.form.index()
+	w := quantWork{n: n, m: m, expand: n.expand[i], few: &n.few[i], tiles: &n.tiles[m.form.shape], q: q, scales: scales}
 	w.sstep = m.form.shape.vectors() * 64
 	c.blocks(m, tmp, w.run)
 	scratches.Put(s)
@@ -112,6 +117,7 @@ type quantWork struct {
 	n         *native
 	m         *Matrix
 	expand    expandFunc
+	few       *[maxFew + 1]fewFunc
 	tiles     *[maxPair + 1][maxTile + 1]tileFunc
 	q, scales *byte
 	sstep     int // bytes of the scales of one block of one group
@@ -119,6 +125,10 @@ type quantWork struct {
 
 func (w *quantWork) run(r *rows) {
 	blocks := w.m.K / 32
+	if r.n <= maxFew && w.few[r.n] != nil {
+		w.runFew(r, blocks)
+		return
+	}
 	if r.n <= fewRows {
 		for g := r.g0; g < r.g1; g += 2 {
 			for b := 0; b < blocks; b += segmentBlocks {
@@ -131,6 +141,16 @@ func (w *quantWork) run(r *rows) {
 		for g := r.g0; g < r.g1; g += 2 {
 			w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), 0)
 		}
+	}
+}
+
+// runFew calls the kernel for few rows with so many groups at a time that no call takes long: assembly cannot be preempted.
+func (w *quantWork) runFew(r *rows, blocks int) {
+	const most = 32768 // blocks times rows, some 10 ns each
+	groups := max(1, most/(blocks*r.n))
+	for g := r.g0; g < r.g1; g += groups {
+		w.few[r.n](&w.m.Data[g*w.m.Stride], min(groups, r.g1-g), w.m.Stride, blocks, (*byte)(r.act), r.actStride,
+			(*float32)(r.output(g)), r.yStride)
 	}
 }
 

@@ -75,12 +75,12 @@ var forms = []form{
 // units is the state of code that walks the units of a format.
 type units struct {
 	form
-	w              gp
-	lowM, highM    vec // masks
-	bias, lookup   vec // added to values, or looked up
-	d, dmin, t     vec
-	least, small   vec // constants of E8M0
-	S              []vec // S[i]: scale of sub i, S[scales+i]: minimum
+	w            gp
+	lowM, highM  vec // masks
+	bias, lookup vec // added to values, or looked up
+	d, dmin, t   vec
+	least, small vec   // constants of E8M0
+	S            []vec // S[i]: scale of sub i, S[scales+i]: minimum
 }
 
 func newUnits(f form, w gp) *units {

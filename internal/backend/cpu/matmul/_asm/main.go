@@ -14,6 +14,7 @@ import (
 
 var parts = map[string]func(){
 	"tile_avx512":     tilesAVX512,
+	"few_avx512":      fewAVX512,
 	"expand_avx512":   expandersAVX512,
 	"float_avx512":    floatsAVX512,
 	"quantize_avx512": quantizeAVX512,
@@ -58,6 +59,13 @@ func mem(base Register, disp int) Mem { return Mem{Base: base, Disp: disp} }
 type rowsBase struct {
 	ptr    []GPVirtual
 	stride GPVirtual
+	offset int
+}
+
+// from addresses what lies n bytes further on in each row.
+func (r rowsBase) from(n int) rowsBase {
+	r.offset += n
+	return r
 }
 
 func newRows(n int, stride GPVirtual) rowsBase {
@@ -82,7 +90,7 @@ func (r rowsBase) set(base GPVirtual) {
 
 // at addresses a byte of row m.
 func (r rowsBase) at(m, disp int) Mem {
-	a := Mem{Base: r.ptr[m/3], Disp: disp}
+	a := Mem{Base: r.ptr[m/3], Disp: r.offset + disp}
 	if m%3 > 0 {
 		a.Index, a.Scale = r.stride, uint8(m%3)
 	}
