@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -484,6 +485,24 @@ func copyFile(t *testing.T, from, to string) {
 	}
 	if err := os.WriteFile(to, b, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOpenAllocatesInProportion holds opening a file, good or bad, to memory in proportion to its size, whatever counts it
+// claims.
+func TestOpenAllocatesInProportion(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range cases {
+		path := write(t, dir, "m.gguf", c.file)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if f, err := Open(path); err == nil {
+			f.Close()
+		}
+		runtime.ReadMemStats(&after)
+		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(64<<10+16*len(c.file)); got > limit {
+			t.Errorf("%s: a file of %d bytes takes %d bytes of memory, want at most %d", c.name, len(c.file), got, limit)
+		}
 	}
 }
 

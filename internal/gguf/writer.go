@@ -2,7 +2,6 @@ package gguf
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -343,11 +342,4 @@ func (v Value) appendBody(b []byte) []byte {
 		b = n.appendBody(b)
 	}
 	return b
-}
-
-// SortTensors orders tensors by their place in the files, which is the order for reading them all.
-func SortTensors(tensors []*Tensor) {
-	slices.SortStableFunc(tensors, func(a, b *Tensor) int {
-		return cmp.Or(cmp.Compare(a.Path(), b.Path()), cmp.Compare(a.off, b.off))
-	})
 }

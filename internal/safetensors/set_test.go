@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -406,6 +407,24 @@ func TestRealFiles(t *testing.T) {
 		}
 		checkSet(t, s)
 		s.Close()
+	}
+}
+
+// TestOpenAllocatesInProportion holds opening a file, good or bad, to memory in proportion to its size, whatever counts it
+// claims.
+func TestOpenAllocatesInProportion(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range cases {
+		path := write(t, dir, "m.safetensors", c.file)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if s, err := Open(path); err == nil {
+			s.Close()
+		}
+		runtime.ReadMemStats(&after)
+		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(64<<10+16*len(c.file)); got > limit {
+			t.Errorf("%s: a file of %d bytes takes %d bytes of memory, want at most %d", c.name, len(c.file), got, limit)
+		}
 	}
 }
 
