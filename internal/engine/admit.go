@@ -18,7 +18,7 @@ const (
 func (e *Engine) admit() {
 	for len(e.swapped) > 0 && len(e.running) < e.maxRunning {
 		s := e.swapped[0]
-		if !s.mem.SwapIn(s.tokens[:s.mem.Len()], e.room(s, resumeRoom), e.reserved()) {
+		if !s.mem.SwapIn(s.tokens[:s.mem.Len()], e.room(s, e.resumeRoom), e.reserved()) {
 			break
 		}
 		e.swapped = e.swapped[1:]
@@ -63,7 +63,7 @@ func (e *Engine) reserved() []int {
 func (e *Engine) open(s *sequence) bool {
 	s.mem = e.cache.Open(kv.Want{
 		Salt: s.r.CacheSalt, Tokens: s.tokens, Limit: s.reusable(), Prompt: s.prompt,
-		Total: e.room(s, admitRoom), Reserved: e.reserved(), Size: s.limit,
+		Total: e.room(s, e.admitRoom), Reserved: e.reserved(), Size: s.limit,
 	})
 	if s.mem == nil {
 		return false

@@ -29,6 +29,8 @@ type Engine struct {
 	capacity   int // positions of one sequence
 	maxRunning int
 	recurrent  bool
+	admitRoom  int
+	resumeRoom int
 	now        func() time.Time
 
 	// The engine goroutine's: every request is in one of these lists, in order.
@@ -92,6 +94,8 @@ func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, err
 		capacity:   min(p.Context, cache.Capacity()),
 		maxRunning: min(x1.MaxSeqs, x1.MaxRows, x1.MaxOut),
 		recurrent:  len(p.States) > 0,
+		admitRoom:  admitRoom,
+		resumeRoom: resumeRoom,
 		need:       make([]int, len(p.Groups)),
 		scratch:    sample.NewScratch(p.Vocab),
 		row:        make([]float32, p.Vocab),

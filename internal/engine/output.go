@@ -71,10 +71,11 @@ func (e *Engine) finishAt(s *sequence, ev Event) {
 	s.unwatch()
 	if s.decoder != nil && ev.StopString == "" {
 		text, found := s.stop.push(s.decoder.Flush())
-		if found {
-			ev.Reason, ev.StopString, ev.Err = FinishStop, s.stop.hit, nil
-		} else {
+		switch {
+		case !found:
 			text += s.stop.flush()
+		case ev.Reason == FinishLength:
+			ev.Reason, ev.StopString = FinishStop, s.stop.hit
 		}
 		ev.Text = text
 	}
