@@ -22,8 +22,11 @@ var ErrNoTemplate = errors.New("the model has no chat template; give it a text t
 // Chat returns the tokens of a conversation, up to where the assistant's answer begins. Control tokens come from
 // the template only: no message can write one.
 func (m *Model) Chat(ctx context.Context, messages []Message) ([]int32, error) {
-	if m.Template == nil {
+	if !m.HasTemplate {
 		return nil, ErrNoTemplate
+	}
+	if m.templateErr != nil {
+		return nil, fmt.Errorf("the model's chat template cannot be read (--raw goes without): %w", m.templateErr)
 	}
 	b, err := json.Marshal(messages)
 	if err != nil {
@@ -33,7 +36,7 @@ func (m *Model) Chat(ctx context.Context, messages []Message) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := m.Template.Render(ctx, chattmpl.Input{
+	out, err := m.template.Render(ctx, chattmpl.Input{
 		Messages:            list,
 		AddGenerationPrompt: true,
 		Extra:               m.templateVariables(),

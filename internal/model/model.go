@@ -50,9 +50,12 @@ type Model struct {
 	Memory    backend.Memory
 	Engine    *engine.Engine
 	Tokenizer *tokenizer.Tokenizer
-	Template  *chattmpl.Template // nil: the model has none; it continues text
 
-	checkpoint *family.Checkpoint
+	HasTemplate bool // there is a chat template; without one a model continues text
+
+	checkpoint  *family.Checkpoint
+	template    *chattmpl.Template
+	templateErr error // a template that cannot be read matters to those who chat only
 }
 
 // Open opens the model at path. It refuses with a *NoMemoryError what does not fit.
@@ -74,9 +77,8 @@ func (m *Model) open(ctx context.Context, o Options) error {
 		return err
 	}
 	if src := m.Info.ChatTemplate; src != "" {
-		if m.Template, err = chattmpl.Parse("chat template", src); err != nil {
-			return err
-		}
+		m.HasTemplate = true
+		m.template, m.templateErr = chattmpl.Parse("chat template", src)
 	}
 	if m.Context, err = contextFor(m.Info, o.Context); err != nil {
 		return err
