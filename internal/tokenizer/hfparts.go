@@ -51,31 +51,55 @@ func jsonSequence[T any](raw json.RawMessage, field string, one func(kind string
 
 func jsonNormalizer(kind string, raw json.RawMessage) ([]normalizer, error) {
 	var o struct {
-		Pattern jsonPattern `json:"pattern"`
-		Content string      `json:"content"`
-		Prepend string      `json:"prepend"`
+		Pattern    jsonPattern `json:"pattern"`
+		Content    string      `json:"content"`
+		Prepend    string      `json:"prepend"`
+		CleanText  *bool       `json:"clean_text"`
+		Chinese    *bool       `json:"handle_chinese_chars"`
+		Accents    *bool       `json:"strip_accents"`
+		Lowercase  *bool       `json:"lowercase"`
+		StripLeft  *bool       `json:"strip_left"`
+		StripRight *bool       `json:"strip_right"`
+		Charsmap   []byte      `json:"precompiled_charsmap"` // base64
 	}
 	if err := json.Unmarshal(raw, &o); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
-	one := func(n normalizer) ([]normalizer, error) { return []normalizer{n}, nil }
 	switch kind {
-	case "NFC":
-		return one(nfc)
-	case "NFD":
-		return one(nfd)
-	case "NFKC":
-		return one(nfkc)
-	case "NFKD":
-		return one(nfkd)
-	case "Prepend":
-		return one(prepend(o.Prepend))
 	case "Replace":
 		if o.Pattern.String != nil {
-			return one(replaceString{*o.Pattern.String, o.Content})
+			return []normalizer{replaceString{*o.Pattern.String, o.Content}}, nil
 		}
+		m, _, err := o.Pattern.matcher()
+		return []normalizer{replaceRegex{m, o.Content}}, err
+	case "Precompiled":
+		m, err := newCharsMap(o.Charsmap)
+		if m == nil || err != nil {
+			return nil, err
+		}
+		return []normalizer{precompiled{m}}, nil
+	case "BertNormalizer":
+		b := bertNormalizer{cleanText: orTrue(o.CleanText), chineseChars: orTrue(o.Chinese), lowercase: orTrue(o.Lowercase)}
+		b.stripAccents = b.lowercase
+		if o.Accents != nil {
+			b.stripAccents = *o.Accents
+		}
+		return []normalizer{b}, nil
+	case "Prepend":
+		return []normalizer{prepend(o.Prepend)}, nil
+	case "Strip":
+		return []normalizer{stripSpace{orTrue(o.StripLeft), orTrue(o.StripRight)}}, nil
+	}
+	if n, ok := plainNormalizers[kind]; ok {
+		return []normalizer{n}, nil
 	}
 	return nil, fmt.Errorf("unknown type %q", kind)
+}
+
+// plainNormalizers are those without settings.
+var plainNormalizers = map[string]normalizer{
+	"NFC": nfc, "NFD": nfd, "NFKC": nfkc, "NFKD": nfkd,
+	"Lowercase": lowercase{}, "StripAccents": stripAccents{}, "Nmt": nmt{}, "ByteLevel": alphabet{},
 }
 
 func jsonPreTokenizer(kind string, raw json.RawMessage) ([]preTokenizer, error) {

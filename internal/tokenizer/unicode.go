@@ -62,14 +62,21 @@ const (
 
 // Bits of the second table.
 const (
-	flagPunct   = 1 << iota // punctuation to the Bert and Punctuation pre-tokenizers
-	flagCleaned             // removed by the Bert normalizer's clean_text
-	flagAccent              // removed by StripAccents
-	flagNumeric             // a number to the Digits pre-tokenizer
-	flagWord                // \w of added tokens with single_word
-	flagLower               // has a lower case
-	flagCompat              // changes under NFKD
-	flagNFC                 // may change under NFC
+	flagPunct    = 1 << iota // punctuation to the Bert and Punctuation pre-tokenizers
+	flagCleaned              // removed by the Bert normalizer's clean_text
+	flagAccent               // removed by StripAccents
+	flagNumeric              // a number to the Digits pre-tokenizer
+	flagWord                 // \w of added tokens with single_word
+	flagBertMark             // removed by the Bert normalizer's strip_accents
+	flagCompat               // changes under NFKD
+	flagNFC                  // may change under NFC
+)
+
+// Bits of the fourth table, about grapheme clusters (UAX #29).
+const (
+	flagExtend  = 1 << iota // belongs to the character before
+	flagPrepend             // belongs to the character behind
+	flagControl             // a cluster of its own
 )
 
 const (
@@ -85,11 +92,11 @@ type (
 )
 
 var (
-	tabCategory, tabFlags, tabClass stage
-	mapDecomp, mapCompat, mapLower  stringMap
-	mapCompose                      string
-	asciiSet                        [utf8.RuneSelf]charSet
-	_                               = readUnicode()
+	tabCategory, tabFlags, tabClass, tabCluster stage
+	mapDecomp, mapCompat, mapLower              stringMap
+	mapCompose                                  string
+	asciiSet                                    [utf8.RuneSelf]charSet
+	_                                           = readUnicode()
 )
 
 // readUnicode slices the embedded file; it copies nothing.
@@ -100,7 +107,7 @@ func readUnicode() bool {
 		s = s[n:]
 		return part
 	}
-	for _, t := range []*stage{&tabCategory, &tabFlags, &tabClass} {
+	for _, t := range []*stage{&tabCategory, &tabFlags, &tabClass, &tabCluster} {
 		t.index = take(stageIndex)
 		n := take(2)
 		t.blocks = take(256 * (int(n[0]) | int(n[1])<<8))

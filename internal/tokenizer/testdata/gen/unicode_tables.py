@@ -2,9 +2,9 @@
 `tokenizers` uses, found by asking it, so that they are pinned to its Unicode
 version and not to that of the Go toolchain.
 
-    pip install tokenizers==0.23.3 && python unicode_tables.py
+    pip install tokenizers==0.23.3 sentencepiece protobuf && python unicode_tables.py
 
-Layout (little endian): three two-stage tables (4,352 block numbers as uint16,
+Layout (little endian): four two-stage tables (4,352 block numbers as uint16,
 the number of blocks as uint16, blocks of 256 bytes), then four maps (count as
 uint32, sorted code points as uint32, ends of strings as uint32, UTF-8 text):
 canonical decompositions, compatibility decompositions, lower case, and
@@ -14,8 +14,11 @@ a list of 12-byte triples first, second, composed).
 
 import struct
 import sys
+import tempfile
 import unicodedata
 
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, models
 from tokenizers import normalizers as N
 from tokenizers import pre_tokenizers as P
@@ -84,6 +87,37 @@ def combining_classes(nfd):
     return ccc
 
 
+def charsmap(rules):
+    """A normalizer with SentencePiece's character map that replaces single characters."""
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/rules", "w") as f:
+            f.write("".join(f"{ord(a):04X}\t{ord(b):04X}\n" for a, b in rules))
+        with open(d + "/text", "w") as f:
+            f.write("hello world this is a text of words\n" * 50)
+        sentencepiece.SentencePieceTrainer.train(input=d + "/text", model_prefix=d + "/m", vocab_size=30, model_type="unigram",
+                                                 normalization_rule_tsv=d + "/rules", hard_vocab_limit=False, minloglevel=2)
+        m = sentencepiece_model_pb2.ModelProto()
+        m.ParseFromString(open(d + "/m.model", "rb").read())
+        return N.Precompiled(m.normalizer_spec.precompiled_charsmap)
+
+
+def grapheme_sets():
+    """Characters that join the one before, that join the one behind, and that join none.
+
+    Precompiled replaces a grapheme cluster below 6 bytes as a whole by what its
+    first character maps to, which shows where clusters end.
+    """
+    a = charsmap([("a", "X")])
+    extend = {c for c in CPS if a.normalize_str("a" + chr(c)) == "X"}
+    small = [c for c in CPS if 0 < c < 0x10000 and c != 0x51 and unicodedata.category(chr(c)) not in ("Cn", "Co")
+             and not 0x3400 <= c <= 0x9FFF and not 0xAC00 <= c <= 0xD7A3]
+    small += range(0x11000, 0x12000)
+    q = charsmap([(chr(c), "Q") for c in small])
+    prepend = {c for c in small if q.normalize_str(chr(c) + "a") == "Q"}
+    control = {c for c in small if c < 0x10000 and q.normalize_str(chr(c) + "\u0301") != "Q"}
+    return extend, prepend, control
+
+
 def two_stage(values):
     blocks, index = {}, []
     for i in range(0, 0x110000, 256):
@@ -102,7 +136,7 @@ def string_map(m):
 
 
 def main():
-    a, b, c = bytearray(0x110000), bytearray(0x110000), bytearray(0x110000)
+    a, b, c, d = bytearray(0x110000), bytearray(0x110000), bytearray(0x110000), bytearray(0x110000)
 
     for k, cat in enumerate(CATS):
         if cat == "Cn":
@@ -128,11 +162,15 @@ def main():
     digits = P.Digits(individual_digits=True)
     flag(b, 3, [cp for cp in CPS if len(digits.pre_tokenize_str("a" + chr(cp))) == 2])
     flag(b, 4, word_chars())
-    flag(b, 5, lower)
+    marks = N.BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
+    flag(b, 5, [cp for cp in CPS if marks.normalize_str(chr(cp)) == ""])
     flag(b, 6, nfkd)
     ccc = combining_classes(N.NFD())
     for cp, k in ccc.items():
         c[cp] = k
+
+    for bit, cps in enumerate(grapheme_sets()):
+        flag(d, bit, cps)
 
     compose = []
     comp = N.NFC()
@@ -148,7 +186,7 @@ def main():
     # May change under NFC: changes alone, or can join what stands before it.
     flag(b, 7, set(nfc) | {x[1] for x in compose} | set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3)))
 
-    out = two_stage(a) + two_stage(b) + two_stage(c)
+    out = two_stage(a) + two_stage(b) + two_stage(c) + two_stage(d)
     plain = {k: v for k, v in nfd.items() if k not in hangul}
     compat = {k: v for k, v in nfkd.items() if k not in hangul and v != nfd.get(k)}
     out += string_map(plain) + string_map(compat) + string_map(lower)
