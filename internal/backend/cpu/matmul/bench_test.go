@@ -50,7 +50,7 @@ func benchMul(b *testing.B, l isa.Level, t quant.Type, n int) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	_, act, stride := activations(rng, k, m.Act(), n, cols)
 	y := make([]float32, n*rows)
-	const chunk = 64 // groups a call, as the executor does
+	const chunk = 64    // groups a call, as the executor does
 	best := math.Inf(1) // the machine is rarely quiet
 	for range b.N {
 		start := time.Now()

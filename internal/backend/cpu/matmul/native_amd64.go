@@ -11,10 +11,13 @@ import (
 // native puts the assembly kernels of the level in place.
 func (k *Kernels) native() {
 	switch k.level {
+	case isa.AVX2:
+		k.packGroup = packGroupAMD64
 	case isa.AVX512:
 		n := avx512()
 		k.quant, k.float = n.mulQuant, n.mulFloat
 		k.quantize = quantizeWith(quantize_avx512)
+		k.packGroup = packGroupAMD64
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 var parts = map[string]func(){
 	"tile_avx512":     tilesAVX512,
 	"few_avx512":      fewAVX512,
+	"pack_avx2":       packAVX2,
 	"expand_avx512":   expandersAVX512,
 	"float_avx512":    floatsAVX512,
 	"quantize_avx512": quantizeAVX512,
