@@ -56,9 +56,14 @@ func openShard(path string) (*shard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %w", err)
 	}
+	return parseShard(m)
+}
+
+// parseShard parses m, which the shard owns; it closes m when it fails.
+func parseShard(m *mmap.File) (*shard, error) {
 	s := &shard{file: m}
 	if err := s.parse(m.Bytes()); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w (in %s)", err, path), m.Close())
+		return nil, errors.Join(fmt.Errorf("%w (in %s)", err, m.Name()), m.Close())
 	}
 	return s, nil
 }

@@ -6,8 +6,10 @@
 package mmap
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"sync/atomic"
@@ -19,11 +21,27 @@ var ErrClosed = errors.New("mmap: file is closed")
 // File is a read-only file whose contents can be seen as one byte slice. Its methods may be called from several
 // goroutines, except that nobody may touch Bytes during or after Close.
 type File struct {
-	f      *os.File
+	name   string
+	source source
 	data   []byte
 	mapped bool
 	closed atomic.Bool
 }
+
+// source is what stands behind the bytes.
+type source interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// FromBytes returns a File over data, which is not copied, under a name for errors.
+func FromBytes(name string, data []byte) *File {
+	return &File{name: name, source: memory{bytes.NewReader(data)}, data: data}
+}
+
+type memory struct{ io.ReaderAt }
+
+func (memory) Close() error { return nil }
 
 // Open maps the whole regular file at path for reading.
 func Open(path string) (*File, error) {
@@ -45,7 +63,7 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, fmt.Errorf("mmap: %s has %d bytes, more than this machine can address", path, size)
 	}
-	m := &File{f: f}
+	m := &File{name: path, source: f}
 	if size == 0 {
 		return m, nil
 	}
@@ -63,8 +81,8 @@ func (m *File) Bytes() []byte { return m.data }
 // Len returns the size of the file in bytes at the time of Open.
 func (m *File) Len() int { return len(m.data) }
 
-// Name returns the path that was given to Open.
-func (m *File) Name() string { return m.f.Name() }
+// Name returns the path that was given to Open, or the name given to FromBytes.
+func (m *File) Name() string { return m.name }
 
 // ReadAt reads by a positioned read of the file, not through the mapping, so a shortened file or a failing drive gives
 // an error and not a fault.
@@ -72,7 +90,7 @@ func (m *File) ReadAt(p []byte, off int64) (int, error) {
 	if m.closed.Load() {
 		return 0, ErrClosed
 	}
-	return m.f.ReadAt(p, off)
+	return m.source.ReadAt(p, off)
 }
 
 // Release tells the system that the n bytes from off will not be needed soon, so their pages may be dropped from memory.
@@ -106,5 +124,5 @@ func (m *File) Close() error {
 		err = unmapFile(m.data)
 	}
 	m.data = nil
-	return errors.Join(err, m.f.Close())
+	return errors.Join(err, m.source.Close())
 }

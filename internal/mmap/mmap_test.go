@@ -83,3 +83,21 @@ func TestOpenRefuses(t *testing.T) {
 		t.Error("a folder opens")
 	}
 }
+
+func TestFromBytes(t *testing.T) {
+	want := []byte("some bytes")
+	m := FromBytes("memory", want)
+	got := make([]byte, 4)
+	if _, err := m.ReadAt(got, 5); err != nil || string(got) != "byte" {
+		t.Errorf("ReadAt gives %q, %v", got, err)
+	}
+	if m.Name() != "memory" || !bytes.Equal(m.Bytes(), want) || m.Release(0, len(want)) != nil {
+		t.Errorf("%s holds %q", m.Name(), m.Bytes())
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := m.ReadAt(got, 0); !errors.Is(err, ErrClosed) {
+		t.Errorf("ReadAt after Close: %v", err)
+	}
+}

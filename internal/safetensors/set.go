@@ -145,25 +145,27 @@ func openFiles(paths []string) (*Set, error) {
 	if len(paths) == 0 || len(paths) > maxFiles {
 		return nil, fmt.Errorf("safetensors: a checkpoint of %d files: 1 to %d are possible", len(paths), maxFiles)
 	}
-	s := &Set{byName: make(map[string]*Tensor), metadata: make(map[string]string)}
+	s := newSet()
 	for _, path := range paths {
-		if err := s.add(path); err != nil {
+		m, err := mmap.Open(path)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("safetensors: %w", err), s.Close())
+		}
+		if err := s.add(m); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
 	return s, nil
 }
 
-// add opens one file; the set owns it as soon as it is open.
-func (s *Set) add(path string) error {
-	m, err := mmap.Open(path)
-	if err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
+func newSet() *Set { return &Set{byName: make(map[string]*Tensor), metadata: make(map[string]string)} }
+
+// add takes one file, which the set then owns, and parses it.
+func (s *Set) add(m *mmap.File) error {
 	s.files = append(s.files, m)
 	h, err := parseFile(m.Bytes())
 	if err != nil {
-		return fmt.Errorf("%w (in %s)", err, path)
+		return fmt.Errorf("%w (in %s)", err, m.Name())
 	}
 	for k, v := range h.metadata {
 		if _, ok := s.metadata[k]; !ok {
@@ -174,7 +176,7 @@ func (s *Set) add(path string) error {
 	for _, t := range h.tensors {
 		t.file = m
 		if old, ok := s.byName[t.Name]; ok {
-			return fmt.Errorf("safetensors: tensor %q is in %s and in %s", t.Name, old.Path(), path)
+			return fmt.Errorf("safetensors: tensor %q is in %s and in %s", t.Name, old.Path(), m.Name())
 		}
 		s.byName[t.Name] = t
 		s.tensors = append(s.tensors, t)
