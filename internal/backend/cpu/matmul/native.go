@@ -102,6 +102,9 @@ func (c *call) blocks(m *Matrix, tmp []float32, f func(r *rows)) {
 // them takes longest. With more rows a segment of the activations is kept in the cache for all groups.
 const fewRows = 12
 
+// fewPasses is the number of rows up to which kernels for few rows, in passes, are faster than expanding.
+const fewPasses = 64
+
 func (n *native) mulQuant(m *Matrix, c *call) {
 	s := scratches.Get().(*scratch)
 	q, scales, tmp := s.parts()
@@ -125,36 +128,51 @@ type quantWork struct {
 
 func (w *quantWork) run(r *rows) {
 	blocks := w.m.K / 32
-	if r.n <= maxFew && w.few[r.n] != nil {
+	if r.n <= fewPasses && w.few[1] != nil {
 		w.runFew(r, blocks)
 		return
 	}
 	if r.n <= fewRows {
 		for g := r.g0; g < r.g1; g += 2 {
 			for b := 0; b < blocks; b += segmentBlocks {
-				w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), segmentBlocks)
+				w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), w.m.form.unit(segmentBlocks))
 			}
 		}
 		return
 	}
 	for b := 0; b < blocks; b += segmentBlocks {
 		for g := r.g0; g < r.g1; g += 2 {
-			w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), 0)
+			w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), 2*w.m.Stride)
 		}
 	}
 }
 
-// runFew calls the kernel for few rows with so many groups at a time that no call takes long: assembly cannot be preempted.
+// runFew multiplies straight from the packed form, as many groups at a time as stay in the second-level cache, for as
+// many passes as the rows need. No call takes long: assembly cannot be preempted.
 func (w *quantWork) runFew(r *rows, blocks int) {
-	const most = 32768 // blocks times rows, some 10 ns each
-	groups := max(1, most/(blocks*r.n))
+	const (
+		bytes = 128 << 10 // of weights
+		most  = 32768     // blocks times rows, some 10 ns each
+	)
+	groups := most / (blocks * min(r.n, maxFew))
+	if r.n > maxFew {
+		groups = min(groups, bytes/w.m.Stride)
+	}
+	groups = max(1, groups)
 	for g := r.g0; g < r.g1; g += groups {
-		w.few[r.n](&w.m.Data[g*w.m.Stride], min(groups, r.g1-g), w.m.Stride, blocks, (*byte)(r.act), r.actStride,
-			(*float32)(r.output(g)), r.yStride)
+		y := r.output(g)
+		for from := 0; from < r.n; {
+			size, tiles := split(r.n-from, maxFew)
+			for range tiles {
+				w.few[size](&w.m.Data[g*w.m.Stride], min(groups, r.g1-g), w.m.Stride, blocks,
+					(*byte)(unsafe.Add(r.act, from*r.actStride)), r.actStride, (*float32)(unsafe.Add(y, from*r.yStride)), r.yStride)
+				from += size
+			}
+		}
 	}
 }
 
-// segment multiplies n blocks from block b on of count groups from g on. The memory that is ahead blocks further on is
+// segment multiplies n blocks from block b on of count groups from g on. Memory ahead bytes further on is
 // fetched meanwhile.
 func (w *quantWork) segment(r *rows, g, count, b, n, ahead int) {
 	f := w.m.form
@@ -163,7 +181,7 @@ func (w *quantWork) segment(r *rows, g, count, b, n, ahead int) {
 		group := unsafe.Pointer(&w.m.Data[(g+i)*w.m.Stride+at])
 		q := (*byte)(unsafe.Add(unsafe.Pointer(w.q), 512*i))
 		s := (*byte)(unsafe.Add(unsafe.Pointer(w.scales), w.sstep*i))
-		w.expand((*byte)(group), n, q, 512*count, s, w.sstep*count, f.unit(ahead))
+		w.expand((*byte)(group), n, q, 512*count, s, w.sstep*count, ahead)
 	}
 	act, y, first := unsafe.Add(r.act, b*recordBytes), r.output(g), boolInt(b == 0)
 	for from := 0; from < r.n; {

@@ -191,8 +191,8 @@ func packFifth() {
 					}
 				}
 				VPXOR(v, v, v)
-			VINSERTI128(U8(0), parts[0], v, v)
-			VINSERTI128(U8(1), parts[1], v, v)
+				VINSERTI128(U8(0), parts[0], v, v)
+				VINSERTI128(U8(1), parts[1], v, v)
 				spread(v)
 				VMOVDQU(v, mem(w.dst, 32*half))
 			}
