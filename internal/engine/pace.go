@@ -36,11 +36,14 @@ func (p *pace) budget(decode int) int {
 	if _, fresh := p.baseOf(decode); !fresh {
 		return 0
 	}
-	n := min(int(p.rows), p.max)
-	if n >= 16 {
-		n -= n % 8 // whole tiles
+	// Kernels work on tiles of rows, and a part of a tile costs as much as the whole.
+	total := decode + min(int(p.rows), p.max)
+	for _, tile := range [...]int{16, 4} {
+		if n := total - total%tile - decode; n >= leastRows {
+			return n
+		}
 	}
-	return max(n, 1)
+	return min(leastRows, p.max)
 }
 
 // baseOf returns the time of a step of decode rows alone, taken from the nearest count that was measured, and

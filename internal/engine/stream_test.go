@@ -1,0 +1,369 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/sample"
+)
+
+func seeded(n uint64) *rand.Rand { return rand.New(rand.NewPCG(n, n)) }
+
+func ifElse[T any](c bool, a, b T) T {
+	if c {
+		return a
+	}
+	return b
+}
+
+// letters is a detokenizer in which a token is a letter, or a byte of "é" for two of them.
+type letters struct{ held []byte }
+
+func (l *letters) Next(id int32) string {
+	l.held = append(l.held, tokenText(id)...)
+	if l.held[len(l.held)-1] == 0xC3 {
+		return ""
+	}
+	t := string(l.held)
+	l.held = l.held[:0]
+	return t
+}
+
+func (l *letters) Flush() string { return strings.ToValidUTF8(string(l.held), "\uFFFD") }
+
+func tokenText(id int32) string {
+	switch id {
+	case 59:
+		return "\xC3"
+	case 60:
+		return "\xA9"
+	}
+	return string(rune('A' + id))
+}
+
+func newLetters(bool) *letters { return &letters{} }
+
+// start runs an engine in its own goroutine.
+func startEngine(t *testing.T, k kind, context int, o Options) (*Engine, *fake) {
+	t.Helper()
+	if o.Exec.Pages == nil {
+		Reserve(k.plan(context), &o.Exec, 4*context)
+	}
+	f := newFake(k, o.Exec)
+	e, err := New(f, k.plan(context), Decoders(newLetters), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if !f.closed || f.problem != nil {
+			t.Errorf("executor closed: %v, problem: %v", f.closed, f.problem)
+		}
+	})
+	return e, f
+}
+
+var usual = backend.Options{MaxRows: 32, MaxSeqs: 4, MaxOut: 4}
+
+func TestTextAndStopStrings(t *testing.T) {
+	k := kinds[0]
+	e, _ := startEngine(t, k, 400, Options{Exec: usual})
+	for i := range 30 {
+		q := &Request{Tokens: []int32{int32(i), 2, 3}, MaxTokens: 60}
+		want := expect(k, q, 400)
+		l, text := &letters{}, ""
+		for _, id := range want {
+			text += l.Next(id)
+		}
+		text += l.Flush()
+		for _, stop := range [][]string{nil, {text[10:13]}, {"never there"}, {text[20:21], text[30:34]}} {
+			q := *q
+			q.Stop = stop
+			s, err := e.Generate(context.Background(), &q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, last, n := "", Event{}, 0
+			for ev := range s.All() {
+				got += ev.Text
+				last = ev
+				n++
+			}
+			wantText, hit := firstStop(text, stop)
+			if got != wantText || last.StopString != hit || !last.Done {
+				t.Fatalf("stop %q: text %q, hit %q, want %q, %q", stop, got, last.StopString, wantText, hit)
+			}
+			if want := ifElse(hit != "", FinishStop, FinishLength); last.Reason != want {
+				t.Errorf("stop %q: ended by %v, want %v", stop, last.Reason, want)
+			}
+			if hit == "" && n != 61 {
+				t.Errorf("%d events for 60 tokens", n)
+			}
+		}
+	}
+}
+
+func TestHammer(t *testing.T) {
+	for _, k := range []kind{kinds[0], kinds[5]} {
+		m := mode{"tight", 16, 4, 4, 340, 5000}
+		e, _ := startEngine(t, k, 300, m.options(k))
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				w := &workload{rnd: seeded(uint64(g)), k: k, cap: e.Capacity()}
+				for i := range 25 {
+					q := w.next()
+					ctx, cancel := context.WithCancel(context.Background())
+					s, err := e.Generate(ctx, q)
+					if err != nil {
+						t.Error(err)
+						cancel()
+						return
+					}
+					want := expect(k, q, e.Capacity())
+					stopAfter := ifElse(w.rnd.IntN(3) == 0, w.rnd.IntN(30), 1<<30)
+					n := 0
+					for ev := range s.All() {
+						if !ev.Done && (n >= len(want) || ev.Token != want[n]) {
+							t.Errorf("request %d/%d: token %d is %d, want %v", g, i, n, ev.Token, want)
+							break
+						}
+						if ev.Done && ev.Err != nil && !errors.Is(ev.Err, context.Canceled) {
+							t.Error(ev.Err)
+						}
+						if n++; n == stopAfter {
+							cancel()
+						}
+						if w.rnd.IntN(50) == 0 {
+							e.Stats()
+						}
+					}
+					cancel()
+				}
+			})
+		}
+		wg.Wait()
+		st := e.Stats()
+		if st.Running != 0 || st.Waiting != 0 || st.Swapped != 0 {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+func TestCloseEndsStreams(t *testing.T) {
+	k := kinds[0]
+	o := Options{Exec: usual}
+	Reserve(k.plan(5000), &o.Exec, 20000)
+	e, err := New(newFake(k, o.Exec), k.plan(5000), nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streams []*Stream
+	for range 10 { // some of them wait
+		s, err := e.Generate(context.Background(), &Request{Tokens: []int32{1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams = append(streams, s)
+	}
+	streams[0].Next()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	for i, s := range streams {
+		last := Event{}
+		for ev := range s.All() {
+			last = ev
+		}
+		if !last.Done || last.Reason != FinishError || !errors.Is(last.Err, ErrClosed) {
+			t.Errorf("stream %d ends with %+v", i, last)
+		}
+	}
+	if _, err := e.Generate(context.Background(), &Request{Tokens: []int32{1}}); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed engine takes requests: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := newRig(t, kinds[0], 100, Options{Exec: usual, MaxQueue: 3})
+	nan := float32(math.NaN())
+	tests := []struct {
+		name string
+		q    Request
+		want string
+	}{
+		{"no tokens", Request{}, "tokens: an empty prompt has no continuation: send at least one token"},
+		{"too long", Request{Tokens: make([]int32, 9120)}, "prompt 9,120 tokens, context 100: shorten the prompt or load the model with a larger context"},
+		{"no room for an answer", Request{Tokens: make([]int32, 100)}, "prompt 100 tokens, context 100: shorten the prompt or load the model with a larger context"},
+		{"unknown token", Request{Tokens: []int32{1, fakeVocab}}, "token 61 at prompt position 1: the model has 61 tokens"},
+		{"negative token", Request{Tokens: []int32{-1}}, "token -1 at prompt position 0: the model has 61 tokens"},
+		{"temperature", Request{Tokens: []int32{1}, Sampling: sample.Params{Temperature: nan}}, "sampling: temperature is NaN, must be 0 (greedy) to 10000"},
+		{"bias", Request{Tokens: []int32{1}, Sampling: sample.Params{LogitBias: map[int32]float32{99: 1}}}, "token 99 at logit bias: the model has 61 tokens"},
+		{"stop without text", Request{Tokens: []int32{1}, Stop: []string{"a"}}, "stop: this model was loaded without a tokenizer"},
+		{"empty stop", Request{Tokens: []int32{1}, Stop: []string{""}}, "stop: an empty stop string would end every answer at once"},
+		{"logprobs", Request{Tokens: []int32{1}, LogProbs: 62}, "logprobs: 62, must be 0 to 61"},
+	}
+	for _, tt := range tests {
+		if _, err := r.e.Generate(context.Background(), &tt.q); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	var long *PromptTooLong
+	if _, err := r.e.Generate(context.Background(), &tests[1].q); !errors.As(err, &long) || long.Tokens != 9120 || long.Context != 100 {
+		t.Errorf("%+v", long)
+	}
+	if _, err := r.e.Generate(context.Background(), &Request{Tokens: make([]int32, 100), MaxTokens: -1}); err != nil {
+		t.Errorf("a full context without output is refused: %v", err)
+	}
+	r.start(&Request{Tokens: []int32{1}})
+	r.start(&Request{Tokens: []int32{1}})
+	var full *QueueFull
+	if _, err := r.e.Generate(context.Background(), &Request{Tokens: []int32{1}}); !errors.As(err, &full) || full.Waiting != 3 {
+		t.Errorf("a full queue takes requests: %v", err)
+	}
+}
+
+func TestLengthLimits(t *testing.T) {
+	k := kinds[0]
+	r := newRig(t, k, 100, Options{Exec: usual})
+	for _, tt := range []struct{ prompt, max, want int }{{10, 5, 5}, {10, 0, 90}, {10, 500, 90}, {99, 0, 1}, {99, 7, 1}, {10, -1, 0}} {
+		q := &Request{Tokens: make([]int32, tt.prompt), MaxTokens: tt.max}
+		s := r.start(q)
+		r.finish()
+		if got, done := r.read(s); len(got) != tt.want || done.Reason != FinishLength {
+			t.Errorf("%+v: %d tokens, %v", tt, len(got), done.Reason)
+		}
+	}
+}
+
+func TestStopTokens(t *testing.T) {
+	k := kinds[0]
+	q := Request{Tokens: []int32{5, 6, 7}, MaxTokens: 40}
+	all := expect(k, &q, 200)
+	eos := all[12]
+	at := slices.Index(all, eos)
+	for _, tt := range []struct {
+		name   string
+		change func(*Request)
+		want   int
+		reason FinishReason
+	}{
+		{"the model's", func(*Request) {}, at, FinishStop},
+		{"ignored", func(q *Request) { q.IgnoreEOS = true }, 40, FinishLength},
+		{"none", func(q *Request) { q.StopTokens = []int32{} }, 40, FinishLength},
+		{"the request's", func(q *Request) { q.StopTokens = []int32{all[0]} }, 0, FinishStop},
+	} {
+		r := newRig(t, k, 200, Options{Exec: usual, StopTokens: []int32{eos}})
+		q := q
+		tt.change(&q)
+		s := r.start(&q)
+		r.finish()
+		got, done := r.read(s)
+		if len(got) != tt.want || done.Reason != tt.reason || done.StopToken >= 0 != (tt.reason == FinishStop) {
+			t.Errorf("%s: %d tokens, %v, stop token %d; want %d, %v", tt.name, len(got), done.Reason, done.StopToken, tt.want, tt.reason)
+		}
+	}
+}
+
+func TestLogProbsAreTheModels(t *testing.T) {
+	k := kinds[0]
+	r := newRig(t, k, 200, Options{Exec: usual})
+	q := &Request{
+		Tokens: []int32{9, 8, 7}, MaxTokens: 20, LogProbs: 4,
+		Sampling: sample.Params{Temperature: 3, TopK: 20, FrequencyPenalty: 1, LogitBias: map[int32]float32{4: 2}, HasSeed: true, Seed: 5},
+	}
+	s := r.start(q)
+	r.finish()
+	o := &oracle{k: k}
+	var hash uint64
+	for _, t := range q.Tokens {
+		hash = o.feed(t)
+	}
+	logits, w := make([]float32, fakeVocab), sample.NewScratch(fakeVocab)
+	for range 20 {
+		ev, _ := s.Next()
+		fakeLogits(logits, hash)
+		lp, top := sample.LogProbs(w, nil, logits, ev.Token, 3)
+		if ev.LogProb != lp || !slices.Equal(ev.Top, top) {
+			t.Fatalf("log probabilities %v %v, want %v %v", ev.LogProb, ev.Top, lp, top)
+		}
+		hash = o.feed(ev.Token)
+	}
+}
+
+// alternate allows even tokens, then odd ones, in turns; after its count it allows none.
+type alternate struct{ n, end int }
+
+func (a *alternate) Allowed() []uint64 {
+	if a.n == a.end {
+		return []uint64{0}
+	}
+	return []uint64{0x5555555555555555 << (a.n % 2)}
+}
+
+func (a *alternate) Accept(id int32) error {
+	if int(id)%2 != a.n%2 {
+		return fmt.Errorf("token %d is not allowed at %d", id, a.n)
+	}
+	a.n++
+	return nil
+}
+
+func TestMaskFailsClosed(t *testing.T) {
+	r := newRig(t, kinds[0], 200, Options{Exec: usual})
+	s := r.start(&Request{Tokens: []int32{1, 2}, Mask: &alternate{end: 9}, Sampling: sample.Params{Temperature: 2}})
+	r.finish()
+	got, done := r.read(s)
+	for i, id := range got {
+		if int(id)%2 != i%2 {
+			t.Errorf("token %d is %d", i, id)
+		}
+	}
+	if len(got) != 9 || done.Reason != FinishError || !errors.Is(done.Err, sample.ErrNothingAllowed) {
+		t.Errorf("%d tokens, then %v, %v", len(got), done.Reason, done.Err)
+	}
+}
+
+func TestPriority(t *testing.T) {
+	r := newRig(t, kinds[0], 200, Options{Exec: backend.Options{MaxRows: 8, MaxSeqs: 1, MaxOut: 1}})
+	low := r.start(&Request{Tokens: []int32{1}, MaxTokens: 3})
+	high := r.start(&Request{Tokens: []int32{2}, MaxTokens: 3, Priority: 1})
+	for high.count == 0 {
+		r.step()
+	}
+	if low.count != 0 {
+		t.Error("the request of lower priority went first")
+	}
+	r.finish()
+}
+
+func TestUnseededRequestsDiffer(t *testing.T) {
+	r := newRig(t, kinds[0], 200, Options{Exec: usual})
+	a := r.start(&Request{Tokens: []int32{1}, MaxTokens: 30, Sampling: sample.Params{Temperature: 1}})
+	b := r.start(&Request{Tokens: []int32{1}, MaxTokens: 30, Sampling: sample.Params{Temperature: 1}})
+	r.finish()
+	ta, da := r.read(a)
+	tb, _ := r.read(b)
+	if slices.Equal(ta, tb) {
+		t.Error("two requests without seed drew the same 30 tokens")
+	}
+	again := &Request{Tokens: []int32{1}, MaxTokens: 30, Sampling: sample.Params{Temperature: 1, Seed: da.Usage.Seed, HasSeed: true}}
+	c := r.start(again)
+	r.finish()
+	if tc, _ := r.read(c); !slices.Equal(ta, tc) {
+		t.Error("the reported seed does not repeat the tokens")
+	}
+}
