@@ -15,7 +15,7 @@ type pace struct {
 }
 
 const (
-	firstRows = 32  // budget before anything is known
+	firstRows = 16  // budget before anything is known
 	leastRows = 4   // a newcomer always gets on
 	staleBase = 512 // steps after which a step without prompt rows is measured again
 )
