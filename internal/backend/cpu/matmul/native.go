@@ -34,11 +34,15 @@ const (
 type native struct {
 	expand [len(formats)]expandFunc
 	few    [len(formats)][maxFew + 1]fewFunc
-	tiles  [4][maxPair + 1][maxTile + 1]tileFunc
+	tiles  [len(formats)]*tileSet
 	floats [3][maxPair + 1][maxTile + 1]floatFunc
-	// wide is the number of rows of the largest tile of two groups of quantized weights, wideFloat that of float weights.
-	wide, wideFloat int
+	// pair is how many groups of quantized weights are expanded together, wide the number of rows of the largest tile of so
+	// many; pairFloat and wideFloat are the same for float weights, pairOne for one row of activations.
+	pair, wide, pairFloat, wideFloat, pairOne int
 }
+
+// tileSet holds tiles by their number of groups and of rows of activations.
+type tileSet [maxPair + 1][maxTile + 1]tileFunc
 
 // Rows of activations that are multiplied with a segment before the next is expanded: their segments, 768 bytes each, stay
 // in the second-level cache beside it.
@@ -109,7 +113,7 @@ func (n *native) mulQuant(m *Matrix, c *call) {
 	s := scratches.Get().(*scratch)
 	q, scales, tmp := s.parts()
 	i := m.form.index()
-	w := quantWork{n: n, m: m, expand: n.expand[i], few: &n.few[i], tiles: &n.tiles[m.form.shape], q: q, scales: scales}
+	w := quantWork{n: n, m: m, expand: n.expand[i], few: &n.few[i], tiles: n.tiles[i], q: q, scales: scales}
 	w.sstep = m.form.shape.vectors() * 64
 	c.blocks(m, tmp, w.run)
 	scratches.Put(s)
@@ -121,7 +125,7 @@ type quantWork struct {
 	m         *Matrix
 	expand    expandFunc
 	few       *[maxFew + 1]fewFunc
-	tiles     *[maxPair + 1][maxTile + 1]tileFunc
+	tiles     *tileSet
 	q, scales *byte
 	sstep     int // bytes of the scales of one block of one group
 }
@@ -133,16 +137,16 @@ func (w *quantWork) run(r *rows) {
 		return
 	}
 	if r.n <= fewRows {
-		for g := r.g0; g < r.g1; g += 2 {
+		for g := r.g0; g < r.g1; g += w.n.pair {
 			for b := 0; b < blocks; b += segmentBlocks {
-				w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), w.m.form.unit(segmentBlocks))
+				w.segment(r, g, min(w.n.pair, r.g1-g), b, min(segmentBlocks, blocks-b), w.m.form.unit(segmentBlocks))
 			}
 		}
 		return
 	}
 	for b := 0; b < blocks; b += segmentBlocks {
-		for g := r.g0; g < r.g1; g += 2 {
-			w.segment(r, g, min(2, r.g1-g), b, min(segmentBlocks, blocks-b), 2*w.m.Stride)
+		for g := r.g0; g < r.g1; g += w.n.pair {
+			w.segment(r, g, min(w.n.pair, r.g1-g), b, min(segmentBlocks, blocks-b), w.n.pair*w.m.Stride)
 		}
 	}
 }
@@ -238,9 +242,9 @@ type floatWork struct {
 
 func (w *floatWork) run(r *rows) {
 	const segment = 32 * segmentBlocks
-	pair := 2
+	pair := w.n.pairFloat
 	if r.n == 1 {
-		pair = maxPair
+		pair = w.n.pairOne
 	}
 	if r.n <= fewRows {
 		for g := r.g0; g < r.g1; g += pair {

@@ -12,6 +12,9 @@ import (
 func (k *Kernels) native() {
 	switch k.level {
 	case isa.AVX2:
+		n := avx2()
+		k.quant, k.float = n.mulQuant, n.mulFloat
+		k.quantize = quantizeWith(quantize_avx2)
 		k.packGroup = packGroupAMD64
 	case isa.AVX512:
 		n := avx512()

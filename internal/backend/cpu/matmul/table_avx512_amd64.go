@@ -5,8 +5,7 @@ package matmul
 // avx512 returns the table of AVX-512 kernels. Formats stand in the order of the table formats.
 func avx512() *native {
 	return &native{
-		wide:      6,
-		wideFloat: 12,
+		pair: 2, wide: 6, pairFloat: 2, wideFloat: 12, pairOne: 4,
 		expand: [len(formats)]expandFunc{
 			expandQ4_0_avx512,
 			expandQ4_1_avx512,
@@ -33,23 +32,8 @@ func avx512() *native {
 			11: {nil, fewQ5_K_1_avx512, fewQ5_K_2_avx512, fewQ5_K_3_avx512, fewQ5_K_4_avx512, fewQ5_K_5_avx512, fewQ5_K_6_avx512, fewQ5_K_7_avx512, fewQ5_K_8_avx512},
 			12: {nil, fewQ6_K_1_avx512, fewQ6_K_2_avx512, fewQ6_K_3_avx512, fewQ6_K_4_avx512, fewQ6_K_5_avx512, fewQ6_K_6_avx512, fewQ6_K_7_avx512, fewQ6_K_8_avx512},
 		},
-		tiles: [4][maxPair + 1][maxTile + 1]tileFunc{
-			signed32: {
-				1: {1: tileSigned32_1x1_avx512, 2: tileSigned32_1x2_avx512, 4: tileSigned32_1x4_avx512, 8: tileSigned32_1x8_avx512},
-				2: {nil, tileSigned32_2x1_avx512, tileSigned32_2x2_avx512, tileSigned32_2x3_avx512, tileSigned32_2x4_avx512, tileSigned32_2x5_avx512, tileSigned32_2x6_avx512},
-			},
-			min32: {
-				1: {1: tileMin32_1x1_avx512, 2: tileMin32_1x2_avx512, 4: tileMin32_1x4_avx512, 8: tileMin32_1x8_avx512},
-				2: {nil, tileMin32_2x1_avx512, tileMin32_2x2_avx512, tileMin32_2x3_avx512, tileMin32_2x4_avx512, tileMin32_2x5_avx512, tileMin32_2x6_avx512},
-			},
-			signed16: {
-				1: {1: tileSigned16_1x1_avx512, 2: tileSigned16_1x2_avx512, 4: tileSigned16_1x4_avx512, 8: tileSigned16_1x8_avx512},
-				2: {nil, tileSigned16_2x1_avx512, tileSigned16_2x2_avx512, tileSigned16_2x3_avx512, tileSigned16_2x4_avx512, tileSigned16_2x5_avx512, tileSigned16_2x6_avx512},
-			},
-			min16: {
-				1: {1: tileMin16_1x1_avx512, 2: tileMin16_1x2_avx512, 4: tileMin16_1x4_avx512, 8: tileMin16_1x8_avx512},
-				2: {nil, tileMin16_2x1_avx512, tileMin16_2x2_avx512, tileMin16_2x3_avx512, tileMin16_2x4_avx512, tileMin16_2x5_avx512, tileMin16_2x6_avx512},
-			},
+		tiles: [len(formats)]*tileSet{
+			&tilesSigned32AVX512, &tilesMin32AVX512, &tilesSigned32AVX512, &tilesMin32AVX512, &tilesSigned32AVX512, &tilesSigned32AVX512, &tilesSigned32AVX512, &tilesSigned32AVX512, &tilesMin16AVX512, &tilesSigned16AVX512, &tilesMin32AVX512, &tilesMin32AVX512, &tilesSigned16AVX512,
 		},
 		floats: [3][maxPair + 1][maxTile + 1]floatFunc{
 			{
@@ -69,4 +53,24 @@ func avx512() *native {
 			},
 		},
 	}
+}
+
+var tilesSigned32AVX512 = tileSet{
+	1: {1: tileSigned32_1x1_avx512, 2: tileSigned32_1x2_avx512, 4: tileSigned32_1x4_avx512, 8: tileSigned32_1x8_avx512},
+	2: {nil, tileSigned32_2x1_avx512, tileSigned32_2x2_avx512, tileSigned32_2x3_avx512, tileSigned32_2x4_avx512, tileSigned32_2x5_avx512, tileSigned32_2x6_avx512},
+}
+
+var tilesMin32AVX512 = tileSet{
+	1: {1: tileMin32_1x1_avx512, 2: tileMin32_1x2_avx512, 4: tileMin32_1x4_avx512, 8: tileMin32_1x8_avx512},
+	2: {nil, tileMin32_2x1_avx512, tileMin32_2x2_avx512, tileMin32_2x3_avx512, tileMin32_2x4_avx512, tileMin32_2x5_avx512, tileMin32_2x6_avx512},
+}
+
+var tilesSigned16AVX512 = tileSet{
+	1: {1: tileSigned16_1x1_avx512, 2: tileSigned16_1x2_avx512, 4: tileSigned16_1x4_avx512, 8: tileSigned16_1x8_avx512},
+	2: {nil, tileSigned16_2x1_avx512, tileSigned16_2x2_avx512, tileSigned16_2x3_avx512, tileSigned16_2x4_avx512, tileSigned16_2x5_avx512, tileSigned16_2x6_avx512},
+}
+
+var tilesMin16AVX512 = tileSet{
+	1: {1: tileMin16_1x1_avx512, 2: tileMin16_1x2_avx512, 4: tileMin16_1x4_avx512, 8: tileMin16_1x8_avx512},
+	2: {nil, tileMin16_2x1_avx512, tileMin16_2x2_avx512, tileMin16_2x3_avx512, tileMin16_2x4_avx512, tileMin16_2x5_avx512, tileMin16_2x6_avx512},
 }
