@@ -16,6 +16,7 @@ const (
 	decodeStrip                          // at most start and stop times old at the ends
 	decodeMetaspace                      // old → space, in the first token → new
 	decodeWordPiece                      // old marks what continues a word
+	decodeWordStart                      // old marks what begins a word
 	decodeBPE                            // old ends a word
 	decodeCTC                            // repeated tokens and padding (old) vanish
 	decodeSpaces                         // a space between tokens
@@ -170,6 +171,15 @@ func (s *decodeStep) rewrite(token string, first bool) string {
 			} else {
 				token = " " + token
 			}
+		}
+		if s.cleanup {
+			token = cleanSpaces(token)
+		}
+	case decodeWordStart:
+		if rest, ok := strings.CutPrefix(token, s.old); ok && first {
+			token = rest
+		} else if ok || strings.HasPrefix(token, "[") && !first {
+			token = " " + rest
 		}
 		if s.cleanup {
 			token = cleanSpaces(token)

@@ -36,6 +36,8 @@ type ggufSource struct {
 	scores []float32
 
 	addBOS, addEOS bool // unless the file says otherwise
+	addSEP         bool
+	postDone       bool // the post-processor is set
 }
 
 func fromGGUF(k Keys) (*Tokenizer, error) {
@@ -94,6 +96,17 @@ func (src *ggufSource) id(name string) int32 {
 	return -1
 }
 
+// idOr returns the id that a key names, else def if that is a token.
+func (src *ggufSource) idOr(name string, def int32) int32 {
+	if id := src.id(name); id >= 0 {
+		return id
+	}
+	if int(def) < len(src.tokens) {
+		return def
+	}
+	return -1
+}
+
 func (src *ggufSource) finish(t *Tokenizer) error {
 	isEnd := func(s string) bool { return slices.Contains(endNames, s) }
 	var added []addedToken
@@ -111,17 +124,24 @@ func (src *ggufSource) finish(t *Tokenizer) error {
 		added = append(added, addedToken{id: int32(id), text: s, control: control})
 	}
 	t.added = newAddedTokens(added, nil)
-
-	bos, eos := src.id("bos_token_id"), src.id("eos_token_id")
-	t.bos = bos
-	if bos >= 0 && src.flag("add_bos_token", src.addBOS) {
-		t.post.before = append(t.post.before, bos)
-	}
-	if eos >= 0 && src.flag("add_eos_token", src.addEOS) {
-		t.post.after = append(t.post.after, eos)
+	eos := src.id("eos_token_id")
+	t.bos = src.id("bos_token_id")
+	if !src.postDone {
+		src.setPost(t, eos)
 	}
 	t.finish([]int32{eos, src.id("eot_token_id"), src.id("eom_token_id")})
 	return nil
+}
+
+func (src *ggufSource) setPost(t *Tokenizer, eos int32) {
+	if t.bos >= 0 && src.flag("add_bos_token", src.addBOS) {
+		t.post.before = append(t.post.before, t.bos)
+	}
+	if sep := src.id("seperator_token_id"); src.flag("add_sep_token", src.addSEP) && sep >= 0 {
+		t.post.after = append(t.post.after, sep)
+	} else if eos >= 0 && src.flag("add_eos_token", src.addEOS) {
+		t.post.after = append(t.post.after, eos)
+	}
 }
 
 // loadBPE reads a byte-level BPE, or one over characters (gemma4).
@@ -147,10 +167,10 @@ func (src *ggufSource) loadBPE(t *Tokenizer, kind string) error {
 	parts = append(parts, &byteLevel{raw: true})
 	t.setPre(parts)
 	t.norm = pre.norm
-	src.addBOS = pre.addBOS
+	src.addBOS, src.addSEP = pre.addBOS, pre.addSEP
 
 	merges, ok := src.keys.Strings(ggufPrefix + "merges")
-	if !ok {
+	if !ok && name != "kimi-k2" {
 		return errors.New("the key tokenizer.ggml.merges is missing")
 	}
 	if len(merges) > 4*maxVocab {
@@ -161,6 +181,23 @@ func (src *ggufSource) loadBPE(t *Tokenizer, kind string) error {
 	if m.bytes {
 		m.unk = -1
 	}
+	if ok {
+		if err := src.addMerges(t, m, merges); err != nil {
+			return err
+		}
+	} else {
+		m.ranks = idRanks(len(src.tokens))
+	}
+	m.prepare(t.vocab.tokens.find)
+	t.model = m
+	t.steps = []decodeStep{{kind: decodeByteLevel}}
+	if pre.characters {
+		t.steps = []decodeStep{{kind: decodeReplace, old: spaceMark, new: " "}, {kind: decodeByteFallback}, {kind: decodeFuse}}
+	}
+	return nil
+}
+
+func (src *ggufSource) addMerges(t *Tokenizer, m *bpe, merges []string) error {
 	b := newMergeBuilder(t.vocab, m, len(merges))
 	b.strict = false
 	for _, line := range merges {
@@ -168,13 +205,16 @@ func (src *ggufSource) loadBPE(t *Tokenizer, kind string) error {
 			return fmt.Errorf("tokenizer.ggml.merges: %w", err)
 		}
 	}
-	m.prepare()
-	t.model = m
-	t.steps = []decodeStep{{kind: decodeByteLevel}}
-	if pre.characters {
-		t.steps = []decodeStep{{kind: decodeReplace, old: spaceMark, new: " "}, {kind: decodeByteFallback}, {kind: decodeFuse}}
-	}
 	return nil
+}
+
+// idRanks ranks tokens by their ids, as tiktoken does.
+func idRanks(n int) []uint32 {
+	ranks := make([]uint32, n)
+	for i := range ranks {
+		ranks[i] = uint32(i)
+	}
+	return ranks
 }
 
 // fillVocab adds all tokens; the model can produce those of normal, byte and
@@ -197,38 +237,6 @@ func (src *ggufSource) fillVocab(t *Tokenizer, bytes bool) {
 			t.vocab.literal[table.add([]byte(s), false)] = true
 		}
 	}
-}
-
-// loadSPM reads a SentencePiece BPE: the pair that makes the token with the
-// highest score is merged first.
-func (src *ggufSource) loadSPM(t *Tokenizer) error {
-	if src.scores == nil {
-		return errors.New("the key tokenizer.ggml.scores is missing")
-	}
-	if pre, ok := src.keys.String(ggufPrefix + "pre"); ok && pre != "default" && pre != "llama" && pre != "llama-spm" {
-		return fmt.Errorf("unknown pre-tokenizer %q in tokenizer.ggml.pre for this model", pre)
-	}
-	src.addBOS = true
-	src.fillVocab(t, false)
-	ranks, err := scoreRanks(src.scores[:len(src.tokens)])
-	if err != nil {
-		return err
-	}
-	unk := src.id("unknown_token_id")
-	if unk < 0 {
-		unk = 0
-	}
-	m := &bpe{tokens: t.vocab.tokens, ranks: ranks, byteFallback: true, fuseUnk: true, unk: unk}
-	m.prepare()
-	t.model = m
-	t.scan = []scanner{}
-	t.steps = []decodeStep{{kind: decodeReplace, old: spaceMark, new: " "}, {kind: decodeByteFallback}, {kind: decodeFuse}}
-	if src.flag("add_space_prefix", true) {
-		t.norm = append(t.norm, prepend(spaceMark))
-		t.steps = append(t.steps, decodeStep{kind: decodeStrip, old: " ", start: 1})
-	}
-	t.norm = append(t.norm, replaceString{" ", spaceMark})
-	return nil
 }
 
 // scoreRanks orders tokens by falling score; equal scores have equal ranks.

@@ -176,7 +176,7 @@ func (t *Tokenizer) jsonBPE(raw json.RawMessage, fields map[string]json.RawMessa
 	if err := t.jsonMerges(fields["merges"], m); err != nil {
 		return fmt.Errorf("merges: %w", err)
 	}
-	m.prepare()
+	m.prepare(t.vocab.tokens.find)
 	t.model = m
 	return nil
 }

@@ -45,7 +45,10 @@ func (t *Tokenizer) jsonWordPiece(m map[string]json.RawMessage) error {
 	if prefix == "" {
 		return errors.New("continuing_subword_prefix is empty")
 	}
-	t.model = newWordPiece(t.vocab.tokens, func(token string) (string, bool) { return strings.CutPrefix(token, prefix) }, id, limit)
+	t.model = newWordPiece(t.vocab.tokens, func(_ int32, token string) (string, bool, bool) {
+		text, continues := strings.CutPrefix(token, prefix)
+		return text, continues, true
+	}, id, limit)
 	return nil
 }
 

@@ -74,15 +74,16 @@ func (b *mergeBuilder) add(left, right []byte) error {
 	return nil
 }
 
-// prepare derives what encoding needs from the vocabulary.
-func (m *bpe) prepare() {
+// prepare derives what encoding needs from the vocabulary. find knows the
+// tokens of bytes.
+func (m *bpe) prepare(find func(name string) (int32, bool)) {
 	for b := range m.byteIDs {
 		m.byteIDs[b] = idUnknown
-		name := string([]byte{byte(b)})
-		if !m.bytes {
-			name = fmt.Sprintf("<0x%02X>", b)
+		name := byteTokenName(byte(b))
+		if m.bytes {
+			name = string([]byte{byte(b)})
 		}
-		if id, ok := m.tokens.find(name); ok {
+		if id, ok := find(name); ok {
 			m.byteIDs[b] = id
 		}
 	}

@@ -1,5 +1,7 @@
 package tokenizer
 
+import "unicode/utf8"
+
 // The split patterns of the common families, as they are written in
 // tokenizer.json, and the scanners that match them.
 
@@ -21,6 +23,13 @@ const (
 	patternYoutu  = wordCased + contractions + `?|` + wordCased2 + contractions + `?|\p{N}|` + tailCased
 	patternTekken = wordCased + `|` + wordCased2 + `|\p{N}|` + tailCased
 
+	patternKimi = `[\p{Han}]+|` + kimiCased + contractions + `?|` + kimiCased2 + contractions + `?|\p{N}{1,3}|` + tailRules
+	kimiCased   = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+`
+	kimiCased2  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*`
+	// The name that GGUF readers give to a rule that no pattern states: digits
+	// in groups of three from the right.
+	patternAFMoE = `\p{AFMoE_digits}`
+
 	patternDigits3  = `\p{N}{1,3}`
 	patternDigit    = `\p{N}`
 	patternCJK      = "[一-龥\u3040-ゟ゠-ヿ]+"
@@ -38,6 +47,7 @@ var (
 	rulesSeed   = &wordRules{letters: catL, noPrefix: catL | catN, symbols: wordOrSpace, digits: 1, apart: true}
 	rulesQwen35 = &wordRules{letters: catL | catM, noPrefix: catL | catN, symbols: wordOrSpace | catM, digits: 1, apart: true, symTail: true}
 	rulesO200k  = &wordRules{letters: catL | catM, symbols: wordOrSpace, digits: 3, cases: true, suffix: true, symTail: true, tail: "/"}
+	rulesKimi   = &wordRules{letters: catL | catM, symbols: wordOrSpace, digits: 3, cases: true, suffix: true, symTail: true, han: true}
 	rulesYoutu  = &wordRules{letters: catL | catM, symbols: wordOrSpace, digits: 1, cases: true, suffix: true, symTail: true, tail: "/"}
 	rulesTekken = &wordRules{letters: catL | catM, symbols: wordOrSpace, digits: 1, cases: true, symTail: true, tail: "/"}
 )
@@ -52,6 +62,7 @@ var scanners = map[string]scanner{
 	patternQwen35:   rulesQwen35.scan,
 	patternO200k:    rulesO200k.scan,
 	patternYoutu:    rulesYoutu.scan,
+	patternKimi:     rulesKimi.scan,
 	patternTekken:   rulesTekken.scan,
 	patternDigits3:  runScanner(catN, 3),
 	patternDigit:    runScanner(catN, 1),
@@ -76,5 +87,29 @@ func scanLines(s string, i int) int {
 // coversAll holds the patterns of which some alternative matches everywhere.
 var coversAll = map[string]bool{
 	patternGPT2: true, patternQwen2: true, patternLlama3: true, patternNumber: true, patternPlain: true, patternSeed: true,
-	patternQwen35: true, patternO200k: true, patternYoutu: true, patternTekken: true, patternLines: true,
+	patternQwen35: true, patternO200k: true, patternYoutu: true, patternTekken: true, patternLines: true, patternKimi: true,
+}
+
+// digitGroups matches digits in groups of three from the end of their run.
+type digitGroups struct{}
+
+func (digitGroups) matches(out []int, s string) []int {
+	for i := 0; i < len(s); {
+		end := runOf(s, i, catNd, -1)
+		if end == i {
+			i = runScanner(catNd, -1)(s, i)
+			continue
+		}
+		for left := utf8.RuneCountInString(s[i:end]); left > 0; left = left / 3 * 3 {
+			n := left % 3
+			if n == 0 {
+				n = 3
+				left -= 3
+			}
+			next := runOf(s, i, catNd, n)
+			out = append(out, i, next)
+			i = next
+		}
+	}
+	return out
 }

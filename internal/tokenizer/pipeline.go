@@ -127,6 +127,9 @@ func commonSuffix(a, b string) int {
 // encodeWords cuts normalized text into words and encodes each. atStart says
 // that the text begins the whole input.
 func (t *Tokenizer) encodeWords(st *state, dst []int32, s string, atStart bool) []int32 {
+	if s == "" { // normalization left nothing: no pre-tokenizer sees it
+		return dst
+	}
 	if t.pre == nil {
 		return t.scanWords(st, dst, s, 0)
 	}

@@ -25,6 +25,9 @@ func compilePattern(pattern string) (matcher, scanner, error) {
 		m, err := newRegex(pattern)
 		return m, scan, err
 	}
+	if pattern == patternAFMoE {
+		return digitGroups{}, nil, nil
+	}
 	m, err := newRegex(pattern)
 	return m, nil, err
 }
@@ -64,9 +67,7 @@ func (r *regex) matches(out []int, s string) []int {
 		return out
 	}
 	for _, m := range found {
-		if m[1] > m[0] {
-			out = append(out, m[0], m[1])
-		}
+		out = append(out, m[0], m[1])
 	}
 	return out
 }

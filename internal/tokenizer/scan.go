@@ -24,11 +24,15 @@ type wordRules struct {
 	suffix   bool    // contractions end a word instead of being one (o200k)
 	apart    bool    // contractions are words
 	tail     string  // what may follow symbols, besides newlines
+	han      bool    // runs of Chinese characters are words, and no part of others
 	symTail  bool    // symbols take the newlines that follow
 }
 
 func (w *wordRules) scan(s string, i int) int {
 	set, n := setAt(s, i)
+	if w.han && set&propHan != 0 {
+		return runOf(s, i, propHan, -1)
+	}
 	if set&propSpace == 0 || set&w.letters != 0 {
 		if s[i] == '\'' && w.apart {
 			if m := contraction(s[i:]); m > 0 {
@@ -93,13 +97,17 @@ func (w *wordRules) casedWord(s string, i int, set charSet, n int) int {
 		starts[0], k = i+n, 1
 	}
 	starts[k] = i
+	var not charSet
+	if w.han {
+		not = propHan
+	}
 	for _, j := range starts[:k+1] {
-		if end := lowerWord(s, j); end > j {
+		if end := lowerWord(s, j, not); end > j {
 			return w.withSuffix(s, end)
 		}
 	}
 	for _, j := range starts[:k+1] {
-		if end := runOf(s, j, upperSet, -1); end > j {
+		if end := runWithout(s, j, upperSet, not); end > j {
 			return w.withSuffix(s, end)
 		}
 	}
@@ -108,11 +116,11 @@ func (w *wordRules) casedWord(s string, i int, set charSet, n int) int {
 
 // lowerWord matches [upper]*[lower]+ as a backtracking matcher would: when no
 // lower-case run follows, the last character that is both is given back.
-func lowerWord(s string, i int) int {
+func lowerWord(s string, i int, not charSet) int {
 	both := i
 	for i < len(s) {
 		set, n := setAt(s, i)
-		if set&upperSet == 0 {
+		if set&upperSet == 0 || set&not != 0 {
 			break
 		}
 		i += n
@@ -120,10 +128,22 @@ func lowerWord(s string, i int) int {
 			both = i
 		}
 	}
-	if end := runOf(s, i, lowerSet, -1); end > i {
+	if end := runWithout(s, i, lowerSet, not); end > i {
 		return end
 	}
 	return both
+}
+
+// runWithout returns the end of the run of characters in set but not in not.
+func runWithout(s string, i int, set, not charSet) int {
+	for i < len(s) {
+		c, n := setAt(s, i)
+		if c&set == 0 || c&not != 0 {
+			break
+		}
+		i += n
+	}
+	return i
 }
 
 func (w *wordRules) withSuffix(s string, i int) int {

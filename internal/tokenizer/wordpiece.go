@@ -36,9 +36,10 @@ func (m *wordPiece) encode(_ *state, dst []int32, word string) []int32 {
 	return dst
 }
 
-// newWordPiece sorts the tokens of a vocabulary by where they may stand: those
-// for which continues returns ok continue a word with the text it returns.
-func newWordPiece(tokens *stringTable, split func(token string) (text string, continues bool), unk int32, maxRunes int) *wordPiece {
+// newWordPiece sorts the tokens of a vocabulary by where they may stand. split
+// returns what a token matches, whether that continues a word, and whether it
+// can be produced at all.
+func newWordPiece(tokens *stringTable, split func(id int32, token string) (text string, continues, ok bool), unk int32, maxRunes int) *wordPiece {
 	m := &wordPiece{unk: unk, maxRunes: maxRunes}
 	var starts, rest []string
 	for id := range int32(tokens.len()) {
@@ -46,7 +47,11 @@ func newWordPiece(tokens *stringTable, split func(token string) (text string, co
 		if token == "" {
 			continue
 		}
-		if text, continues := split(token); continues {
+		text, continues, ok := split(id, token)
+		if !ok {
+			continue
+		}
+		if continues {
 			rest, m.restID = append(rest, text), append(m.restID, id)
 		} else {
 			starts, m.startID = append(starts, text), append(m.startID, id)

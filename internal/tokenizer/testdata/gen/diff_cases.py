@@ -125,4 +125,5 @@ def main():
                                 "decoded": tok.decode(special, skip_special_tokens=False), "skipped": tok.decode(special, skip_special_tokens=True)}) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
