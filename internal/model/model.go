@@ -48,6 +48,7 @@ type Model struct {
 	Context   int // tokens of one sequence
 	Plan      *plan.Plan
 	Memory    backend.Memory
+	KVBytes   int // bytes of a cached number
 	Engine    *engine.Engine
 	Tokenizer *tokenizer.Tokenizer
 
@@ -172,7 +173,10 @@ func (m *Model) size(be backend.Backend, o Options) (backend.Options, error) {
 	if err != nil {
 		return eo, err
 	}
-	m.Memory = mem
+	m.Memory, m.KVBytes = mem, 2
+	if o.KV == backend.KVF32 {
+		m.KVBytes = 4
+	}
 	budget, known := Budget{}, false
 	if o.Budget != nil {
 		budget, known = *o.Budget, true
