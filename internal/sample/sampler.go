@@ -37,12 +37,16 @@ func New(p Params, mask Mask) *Sampler {
 // Scratch is working memory for any number of samplers, used by one goroutine at a time.
 type Scratch struct {
 	cand  []candidate
-	count []int32 // by token id, all zero between uses
+	block []float64 // weight of each blockTokens tokens
+	count []int32   // by token id, all zero between uses
 }
 
 // NewScratch returns working memory for rows of vocab logits.
 func NewScratch(vocab int) *Scratch {
-	return &Scratch{cand: make([]candidate, 0, vocab), count: make([]int32, vocab)}
+	return &Scratch{
+		cand: make([]candidate, 0, vocab), count: make([]int32, vocab),
+		block: make([]float64, 0, vocab/blockTokens+1),
+	}
 }
 
 // Sample draws the token that follows history, of which the first prompt tokens were given and the others
@@ -82,35 +86,35 @@ func (s *Sampler) accept(id int32) error {
 
 // draw picks a token by the random number u in [0, 1).
 func (s *Sampler) draw(w *Scratch, logits []float32, top float32, u float64) int32 {
-	if k := s.p.TopK; k > 0 && k < len(logits) {
-		w.cand = selectTop(w.cand[:0], logits, k)
-	} else {
+	partial := func(p float32) bool { return p > 0 && p < 1 }
+	switch {
+	case s.p.TopK > 0 && s.p.TopK < len(logits):
+		w.cand = selectTop(w.cand[:0], logits, s.p.TopK)
+	case partial(s.p.TypicalP):
 		w.cand = all(w.cand[:0], logits)
+	case partial(s.p.TopP):
+		c := likely(w, logits, float64(s.p.TopP), top, s.p.Temperature)
+		if s.p.MinP > 0 {
+			c = atLeast(c, float64(s.p.MinP))
+		}
+		return pick(c, u)
+	case s.p.MinP > 0:
+		w.cand = above(w.cand[:0], logits, atWeight(float64(s.p.MinP), top, s.p.Temperature))
+	default:
+		return pickAny(w, logits, top, s.p.Temperature, u)
 	}
-	weigh(w.cand, top, s.p.Temperature)
 	c := w.cand
-	if p := s.p.TypicalP; p > 0 && p < 1 {
+	weigh(c, top, s.p.Temperature)
+	if p := s.p.TypicalP; partial(p) {
 		c = typical(c, float64(p), top, s.p.Temperature)
 	}
-	if p := s.p.TopP; p > 0 && p < 1 {
-		c = nucleus(c, float64(p))
+	if p := s.p.TopP; partial(p) {
+		c = nucleus(c, float64(p), sum(c), len(c))
 	}
 	if p := s.p.MinP; p > 0 {
 		c = atLeast(c, float64(p))
 	}
-	r := float64(u * sum(c))
-	acc, last := 0.0, c[0].id
-	for i := range c {
-		if c[i].w == 0 {
-			continue
-		}
-		acc += c[i].w
-		last = c[i].id
-		if acc > r {
-			break
-		}
-	}
-	return last
+	return pick(c, u)
 }
 
 // edit applies mask, bias and penalties in place.

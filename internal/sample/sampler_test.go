@@ -247,7 +247,7 @@ func TestSurvivorsMatchFullSort(t *testing.T) {
 			p    Params
 			got  func(c []candidate, top float32) []candidate
 		}{
-			{"top-p", Params{Temperature: 1, TopP: p}, func(c []candidate, _ float32) []candidate { return nucleus(c, float64(p)) }},
+			{"top-p", Params{Temperature: 1, TopP: p}, func(c []candidate, _ float32) []candidate { return nucleus(c, float64(p), sum(c), len(c)) }},
 			{"typical", Params{Temperature: 1, TypicalP: p}, func(c []candidate, top float32) []candidate { return typical(c, float64(p), top, 1) }},
 			{"min-p", Params{Temperature: 1, MinP: p}, func(c []candidate, _ float32) []candidate { return atLeast(c, float64(p)) }},
 		}

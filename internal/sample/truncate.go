@@ -57,12 +57,103 @@ func selectTop(c []candidate, logits []float32, k int) []candidate {
 	return c
 }
 
-// weigh sets the weights exp((x-top)/temperature).
-func weigh(c []candidate, top, temperature float32) {
-	t := float64(temperature)
-	for i := range c {
-		c[i].w = exp((float64(c[i].x) - float64(top)) / t)
+// above returns the tokens of at least a logit, by id.
+func above(c []candidate, logits []float32, least float32) []candidate {
+	for i, x := range logits {
+		if x >= least {
+			c = append(c, candidate{x: x, id: int32(i)})
+		}
 	}
+	return c
+}
+
+// atWeight returns a logit that every token of at least a weight reaches.
+func atWeight(weight float64, top, temperature float32) float32 {
+	x := float64(top) + float64(log(max(weight, 1e-300))*float64(temperature))
+	return float32(x - float64(1e-6*max(math.Abs(x), math.Abs(float64(top)), 1))) // rounding does no harm
+}
+
+// weight is a token's probability up to a factor common to all tokens.
+func weight(x, top, temperature float32) float64 {
+	return exp((float64(x) - float64(top)) / float64(temperature))
+}
+
+// weigh sets the weights.
+func weigh(c []candidate, top, temperature float32) {
+	for i := range c {
+		c[i].w = weight(c[i].x, top, temperature)
+	}
+}
+
+// blockTokens is how many tokens are summed at a time over a whole vocabulary.
+const blockTokens = 64
+
+// total returns the sum of all tokens' weights, and in w.block that of each block.
+func total(w *Scratch, logits []float32, top, temperature float32) float64 {
+	w.block = w.block[:0]
+	z := 0.0
+	for len(logits) > 0 {
+		n := min(blockTokens, len(logits))
+		b := 0.0
+		for _, x := range logits[:n] {
+			b += weight(x, top, temperature)
+		}
+		w.block = append(w.block, b)
+		z += b
+		logits = logits[n:]
+	}
+	return z
+}
+
+// pickAny draws from all tokens.
+func pickAny(w *Scratch, logits []float32, top, temperature float32, u float64) int32 {
+	r := float64(u * total(w, logits, top, temperature))
+	acc, last := 0.0, int32(-1)
+	for b, sum := range w.block {
+		if sum == 0 {
+			continue
+		}
+		at := acc
+		if acc += sum; acc <= r && b+1 < len(w.block) {
+			continue
+		}
+		for i := b * blockTokens; i < min((b+1)*blockTokens, len(logits)); i++ {
+			if v := weight(logits[i], top, temperature); v > 0 {
+				at += v
+				last = int32(i)
+				if at > r {
+					return last
+				}
+			}
+		}
+	}
+	if last >= 0 {
+		return last // r is within a rounding of the sum
+	}
+	for i, x := range logits {
+		if x == top {
+			last = int32(i)
+			break
+		}
+	}
+	return last
+}
+
+// pick draws from weighted candidates.
+func pick(c []candidate, u float64) int32 {
+	r := float64(u * sum(c))
+	acc, last := 0.0, c[0].id
+	for i := range c {
+		if c[i].w == 0 {
+			continue
+		}
+		acc += c[i].w
+		last = c[i].id
+		if acc > r {
+			break
+		}
+	}
+	return last
 }
 
 func sum(c []candidate) float64 {
@@ -91,20 +182,30 @@ func typical(c []candidate, p float64, top, temperature float32) []candidate {
 }
 
 // nucleus keeps the most probable candidates (Holtzman et al., "The curious case of neural text degeneration",
-// 2020): the fewest that reach probability p.
-func nucleus(c []candidate, p float64) []candidate {
-	z := sum(c)
-	// Candidates below this share add up to less than 1-p, so none of them is needed.
-	least := float64((1-p)*z) / float64(len(c)) * 0.999
-	n := 0
+// 2020): the fewest that reach probability p, where all tokens that there are, n of them, weigh z.
+func nucleus(c []candidate, p, z float64, n int) []candidate {
+	least := negligible(p, z, n)
+	k := 0
 	for i := range c {
 		if c[i].w >= least {
-			c[n] = c[i]
-			c[n].key = -c[i].w
-			n++
+			c[k] = c[i]
+			c[k].key = -c[i].w
+			k++
 		}
 	}
-	return lowest(c[:n], float64(p*z))
+	return lowest(c[:k], float64(p*z))
+}
+
+// negligible returns a weight such that all of n tokens below it add up to less than 1-p of z: none of them is in
+// the nucleus.
+func negligible(p, z float64, n int) float64 { return float64((1-p)*z) / float64(n) * 0.999 }
+
+// likely returns the nucleus of a whole vocabulary without weighing the many that are not in it twice.
+func likely(w *Scratch, logits []float32, p float64, top, temperature float32) []candidate {
+	z := total(w, logits, top, temperature)
+	w.cand = above(w.cand[:0], logits, atWeight(negligible(p, z, len(logits)), top, temperature))
+	weigh(w.cand, top, temperature)
+	return nucleus(w.cand, p, z, len(logits))
 }
 
 // lowest moves the candidates of the lowest keys to the end of c, as many as it takes to reach the weight, and
