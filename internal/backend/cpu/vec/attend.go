@@ -181,13 +181,32 @@ func (s *attention) packQueries() {
 	for i := 0; i < s.n; {
 		t := tile(i, s.n, qkRows)
 		dst := s.q[i*s.KDim:][:t*s.KDim]
+		var src [qkRows][]float32
 		for r := range t {
-			src := s.Q[(i+r)/s.Heads*s.QStride+(i+r)%s.Heads*s.KDim:][:s.KDim]
-			for d, v := range src {
-				dst[d*t+r] = v
-			}
+			src[r] = s.Q[(i+r)/s.Heads*s.QStride+(i+r)%s.Heads*s.KDim:][:s.KDim]
+		}
+		for r := 0; r < t; r += 4 {
+			interleave(dst[r:], t, src[r:min(r+4, t)])
 		}
 		i += t
+	}
+}
+
+// interleave writes src[r][d] to dst[d*step+r].
+func interleave(dst []float32, step int, src [][]float32) {
+	if len(src) == 4 {
+		a, b, c, e := src[0], src[1], src[2], src[3]
+		b, c, e = b[:len(a)], c[:len(a)], e[:len(a)]
+		for d := range a {
+			out := (*[4]float32)(dst[d*step:])
+			out[0], out[1], out[2], out[3] = a[d], b[d], c[d], e[d]
+		}
+		return
+	}
+	for r, x := range src {
+		for d, v := range x {
+			dst[d*step+r] = v
+		}
 	}
 }
 

@@ -170,7 +170,7 @@ func TestAttendAccuracy(t *testing.T) {
 					want := s.reference(r, h)
 					for d, w := range want {
 						got := float64(a.Out[r*a.OutStride+h*s.vdim+d])
-						if !(math.Abs(got-w) < 4e-6) {
+						if !(math.Abs(got-w) < 2e-5) {
 							t.Fatalf("row %d head %d value %d: %g, want %g", r, h, d, got, w)
 						}
 					}

@@ -1961,6 +1961,144 @@ done:
 	VZEROUPPER
 	RET
 
+// func turnKeys16AVX2(dst *float32, dStride int, k *byte, kStride int, dims int)
+// Requires: AVX, F16C
+TEXT ·turnKeys16AVX2(SB), NOSPLIT, $0-40
+	MOVQ k+16(FP), AX
+	MOVQ dst+0(FP), CX
+	MOVQ dStride+8(FP), DX
+	MOVQ $+2, BX
+
+loop1:
+	MOVQ AX, SI
+	MOVQ CX, DI
+	MOVQ dims+32(FP), R8
+
+loop2:
+	MOVQ       DI, R9
+	VCVTPH2PS  (SI), Y0
+	VCVTPH2PS  32(SI), Y1
+	VCVTPH2PS  64(SI), Y2
+	VCVTPH2PS  96(SI), Y3
+	VCVTPH2PS  128(SI), Y4
+	VCVTPH2PS  160(SI), Y5
+	VCVTPH2PS  192(SI), Y6
+	VCVTPH2PS  224(SI), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y6
+	VSHUFPS    $0x44, Y1, Y8, Y7
+	VSHUFPS    $0xee, Y1, Y8, Y1
+	VSHUFPS    $0x44, Y2, Y0, Y8
+	VSHUFPS    $0xee, Y2, Y0, Y0
+	VSHUFPS    $0x44, Y5, Y3, Y2
+	VSHUFPS    $0xee, Y5, Y3, Y3
+	VSHUFPS    $0x44, Y6, Y4, Y5
+	VSHUFPS    $0xee, Y6, Y4, Y4
+	VPERM2F128 $0x20, Y2, Y7, Y6
+	VPERM2F128 $0x31, Y2, Y7, Y2
+	VPERM2F128 $0x20, Y3, Y1, Y7
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y3
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y6, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y7, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y3, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y8, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y2, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y1, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y5, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y0, (R9)
+	ADDQ       DX, R9
+	VCVTPH2PS  16(SI), Y0
+	VCVTPH2PS  48(SI), Y1
+	VCVTPH2PS  80(SI), Y2
+	VCVTPH2PS  112(SI), Y3
+	VCVTPH2PS  144(SI), Y4
+	VCVTPH2PS  176(SI), Y5
+	VCVTPH2PS  208(SI), Y6
+	VCVTPH2PS  240(SI), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y6
+	VSHUFPS    $0x44, Y1, Y8, Y7
+	VSHUFPS    $0xee, Y1, Y8, Y1
+	VSHUFPS    $0x44, Y2, Y0, Y8
+	VSHUFPS    $0xee, Y2, Y0, Y0
+	VSHUFPS    $0x44, Y5, Y3, Y2
+	VSHUFPS    $0xee, Y5, Y3, Y3
+	VSHUFPS    $0x44, Y6, Y4, Y5
+	VSHUFPS    $0xee, Y6, Y4, Y4
+	VPERM2F128 $0x20, Y2, Y7, Y6
+	VPERM2F128 $0x31, Y2, Y7, Y2
+	VPERM2F128 $0x20, Y3, Y1, Y7
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y3
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y6, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y7, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y3, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y8, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y2, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y1, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y5, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y0, (R9)
+	ADDQ       DX, R9
+	ADDQ       $+256, SI
+	ADDQ       $+32, DI
+	SUBQ       $+8, R8
+	JNZ        loop2
+	MOVQ       kStride+24(FP), SI
+	ADDQ       SI, AX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	SUBQ       $+1, BX
+	JNZ        loop1
+	VZEROUPPER
+	RET
+
 // func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 // Requires: AVX, FMA3
 TEXT ·qk32x1AVX2(SB), NOSPLIT, $0-64
@@ -2475,6 +2613,144 @@ loop1:
 	JMP          sixteen
 
 done:
+	VZEROUPPER
+	RET
+
+// func turnKeys32AVX2(dst *float32, dStride int, k *byte, kStride int, dims int)
+// Requires: AVX
+TEXT ·turnKeys32AVX2(SB), NOSPLIT, $0-40
+	MOVQ k+16(FP), AX
+	MOVQ dst+0(FP), CX
+	MOVQ dStride+8(FP), DX
+	MOVQ $+2, BX
+
+loop1:
+	MOVQ AX, SI
+	MOVQ CX, DI
+	MOVQ dims+32(FP), R8
+
+loop2:
+	MOVQ       DI, R9
+	VMOVUPS    (SI), Y0
+	VMOVUPS    64(SI), Y1
+	VMOVUPS    128(SI), Y2
+	VMOVUPS    192(SI), Y3
+	VMOVUPS    256(SI), Y4
+	VMOVUPS    320(SI), Y5
+	VMOVUPS    384(SI), Y6
+	VMOVUPS    448(SI), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y6
+	VSHUFPS    $0x44, Y1, Y8, Y7
+	VSHUFPS    $0xee, Y1, Y8, Y1
+	VSHUFPS    $0x44, Y2, Y0, Y8
+	VSHUFPS    $0xee, Y2, Y0, Y0
+	VSHUFPS    $0x44, Y5, Y3, Y2
+	VSHUFPS    $0xee, Y5, Y3, Y3
+	VSHUFPS    $0x44, Y6, Y4, Y5
+	VSHUFPS    $0xee, Y6, Y4, Y4
+	VPERM2F128 $0x20, Y2, Y7, Y6
+	VPERM2F128 $0x31, Y2, Y7, Y2
+	VPERM2F128 $0x20, Y3, Y1, Y7
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y3
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y6, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y7, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y3, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y8, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y2, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y1, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y5, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y0, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    32(SI), Y0
+	VMOVUPS    96(SI), Y1
+	VMOVUPS    160(SI), Y2
+	VMOVUPS    224(SI), Y3
+	VMOVUPS    288(SI), Y4
+	VMOVUPS    352(SI), Y5
+	VMOVUPS    416(SI), Y6
+	VMOVUPS    480(SI), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y6
+	VSHUFPS    $0x44, Y1, Y8, Y7
+	VSHUFPS    $0xee, Y1, Y8, Y1
+	VSHUFPS    $0x44, Y2, Y0, Y8
+	VSHUFPS    $0xee, Y2, Y0, Y0
+	VSHUFPS    $0x44, Y5, Y3, Y2
+	VSHUFPS    $0xee, Y5, Y3, Y3
+	VSHUFPS    $0x44, Y6, Y4, Y5
+	VSHUFPS    $0xee, Y6, Y4, Y4
+	VPERM2F128 $0x20, Y2, Y7, Y6
+	VPERM2F128 $0x31, Y2, Y7, Y2
+	VPERM2F128 $0x20, Y3, Y1, Y7
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y3
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y6, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y7, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y3, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y8, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y2, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y1, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y5, (R9)
+	ADDQ       DX, R9
+	VMOVUPS    Y0, (R9)
+	ADDQ       DX, R9
+	ADDQ       $+512, SI
+	ADDQ       $+32, DI
+	SUBQ       $+8, R8
+	JNZ        loop2
+	MOVQ       kStride+24(FP), SI
+	ADDQ       SI, AX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	SUBQ       $+1, BX
+	JNZ        loop1
 	VZEROUPPER
 	RET
 

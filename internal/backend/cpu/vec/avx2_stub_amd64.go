@@ -110,6 +110,9 @@ func pv16x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys
 func pv16x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
 
 //go:noescape
+func turnKeys16AVX2(dst *float32, dStride int, k *byte, kStride int, dims int)
+
+//go:noescape
 func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
@@ -126,6 +129,9 @@ func pv32x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys
 
 //go:noescape
 func pv32x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+
+//go:noescape
+func turnKeys32AVX2(dst *float32, dStride int, k *byte, kStride int, dims int)
 
 //go:noescape
 func deltaReadAVX2(t []float32, s []float32, stride int, decay []float32, key []float32)

@@ -65,6 +65,13 @@ func pv16AVX512(o *float32, oStride, n, dims int, p *float32, pStride, keys int,
 	}
 }
 
+func turn16AVX512(dst *float32, k *byte, kdim, dims int) {
+	if n := min(dims, kdim&^(Lanes-1)); n > 0 {
+		turnKeys16AVX2(dst, 4*dims, k, kdim*Lanes*2, n)
+	}
+	turnRest[uint16](dst, k, kdim, dims)
+}
+
 func qk32AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
 	switch n {
 	case 1:
@@ -87,4 +94,11 @@ func pv32AVX512(o *float32, oStride, n, dims int, p *float32, pStride, keys int,
 	case 4:
 		pv32x4AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
 	}
+}
+
+func turn32AVX512(dst *float32, k *byte, kdim, dims int) {
+	if n := min(dims, kdim&^(Lanes-1)); n > 0 {
+		turnKeys32AVX2(dst, 4*dims, k, kdim*Lanes*4, n)
+	}
+	turnRest[float32](dst, k, kdim, dims)
 }

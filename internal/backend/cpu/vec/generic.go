@@ -187,16 +187,25 @@ func genPV[T uint16 | float32](o *float32, oStride, n, dims int, p *float32, pSt
 }
 
 func genTurn[T uint16 | float32](dst *float32, k *byte, kdim, dims int) {
-	out := unsafe.Slice(dst, backend.PageTokens*dims)
-	keys := unsafe.Slice((*T)(unsafe.Pointer(k)), backend.PageTokens*kdim)
-	for j := range backend.PageTokens {
+	turnColumns[T](dst, k, kdim, dims, 0)
+}
+
+// turnRest turns the columns after the last full group of lanes, and clears those that the keys do not have.
+func turnRest[T uint16 | float32](dst *float32, k *byte, kdim, dims int) {
+	turnColumns[T](dst, k, kdim, dims, min(dims, kdim&^(Lanes-1)))
+}
+
+func turnColumns[T uint16 | float32](dst *float32, k *byte, kdim, dims, from int) {
+	out := unsafe.Slice(dst, pageTokens*dims)
+	keys := unsafe.Slice((*T)(unsafe.Pointer(k)), pageTokens*kdim)
+	for j := range pageTokens {
 		block := keys[j/Lanes*kdim*Lanes:]
-		for d := range dims {
+		for d := from; d < dims; d++ {
+			var v float32
 			if d < kdim {
-				out[j*dims+d] = widen(block[d*Lanes+j%Lanes])
-			} else {
-				out[j*dims+d] = 0
+				v = widen(block[d*Lanes+j%Lanes])
 			}
+			out[j*dims+d] = v
 		}
 	}
 }

@@ -110,6 +110,9 @@ func pv16x2NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v 
 func pv16x4NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)
 
 //go:noescape
+func turnKeys16NEON(dst *float32, dStride int, k *byte, kStride, dims int)
+
+//go:noescape
 func qk32x1NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add int)
 
 //go:noescape
@@ -126,6 +129,9 @@ func pv32x2NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v 
 
 //go:noescape
 func pv32x4NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)
+
+//go:noescape
+func turnKeys32NEON(dst *float32, dStride int, k *byte, kStride, dims int)
 
 //go:noescape
 func deltaReadNEON(t, s []float32, stride int, decay, key []float32)

@@ -66,6 +66,13 @@ func pv16NEON(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v
 	}
 }
 
+func turn16NEON(dst *float32, k *byte, kdim, dims int) {
+	if n := min(dims, kdim&^(Lanes-1)); n > 0 {
+		turnKeys16NEON(dst, 4*dims, k, kdim*Lanes*2, n)
+	}
+	turnRest[uint16](dst, k, kdim, dims)
+}
+
 func qk32NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
 	switch n {
 	case 1:
@@ -89,4 +96,11 @@ func pv32NEON(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v
 	case 4:
 		pv32x4NEON(o, oStride, dims, p, pStride, keys, v, vStride)
 	}
+}
+
+func turn32NEON(dst *float32, k *byte, kdim, dims int) {
+	if n := min(dims, kdim&^(Lanes-1)); n > 0 {
+		turnKeys32NEON(dst, 4*dims, k, kdim*Lanes*4, n)
+	}
+	turnRest[float32](dst, k, kdim, dims)
 }

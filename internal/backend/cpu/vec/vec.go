@@ -8,6 +8,7 @@
 package vec
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
@@ -130,14 +131,18 @@ func tree(a *[Lanes]float32) float32 {
 	return a[0]
 }
 
-// treeMax is tree for the maximum.
+// treeMax returns the largest lane; a NaN in any lane makes it NaN, and +0 is larger than -0. Compared as integers,
+// since the outcome of a comparison of scores cannot be predicted.
 func treeMax(a *[Lanes]float32) float32 {
-	for w := Lanes / 2; w > 0; w /= 2 {
-		for i := range w {
-			a[i] = maxf(a[i], a[i+w])
+	top := int32(math.MinInt32)
+	for _, x := range a {
+		if x != x {
+			return x
 		}
+		i := int32(math.Float32bits(x))
+		top = max(top, i^(i>>31&math.MaxInt32))
 	}
-	return a[0]
+	return math.Float32frombits(uint32(top ^ (top >> 31 & math.MaxInt32)))
 }
 
 // reduce runs a reduction over x in segments and adds up the lanes. A segment's lanes start at zero; the lanes of

@@ -330,3 +330,33 @@ func (x *x86) mlaRows(acc [][]vec, v []vec, m mem) {
 		x.mlaRow(acc[r], v, mem{m.base, m.disp + 4*r})
 	}
 }
+
+func (x *x86) transpose(v []vec) []vec {
+	shuffle := func(a, b vec, imm operand.U8) vec {
+		d := x.vector()
+		x.VSHUFPS(imm, op(b), op(a), d)
+		return d
+	}
+	half := func(a, b vec, imm operand.U8) vec {
+		d := x.vector()
+		x.VPERM2F128(imm, op(b), op(a), d)
+		return d
+	}
+	var pairs, quads [8]vec // values of two, then four rows
+	for i := 0; i < 8; i += 2 {
+		pairs[i] = x.three(x.VUNPCKLPS, v[i], v[i+1])
+		pairs[i+1] = x.three(x.VUNPCKHPS, v[i], v[i+1])
+	}
+	for i := 0; i < 8; i += 4 {
+		for j := range 2 {
+			quads[i+2*j] = shuffle(pairs[i+j], pairs[i+j+2], 0x44)
+			quads[i+2*j+1] = shuffle(pairs[i+j], pairs[i+j+2], 0xee)
+		}
+	}
+	out := make([]vec, 8)
+	for i := range 4 {
+		out[i] = half(quads[i], quads[i+4], 0x20)
+		out[i+4] = half(quads[i], quads[i+4], 0x31)
+	}
+	return out
+}

@@ -427,3 +427,11 @@ func (n *neon) mlaRows(acc [][]vec, v []vec, m mem) {
 		}
 	}
 }
+
+func (n *neon) transpose(v []vec) []vec {
+	a, b := n.zip(v[0], v[2])
+	c, d := n.zip(v[1], v[3])
+	w, x := n.zip(a, c)
+	y, z := n.zip(b, d)
+	return []vec{w, x, y, z}
+}

@@ -74,6 +74,7 @@ type machine interface {
 
 	unzip(a, b vec) (even, odd vec)
 	zip(even, odd vec) (a, b vec)
+	transpose(v []vec) []vec // lanes() registers; for at most 8 lanes
 
 	// mlaRow adds v[j] times the value at m to each acc[j]; mlaRows v[j] times the r-th value at m to acc[r][j].
 	mlaRow(acc, v []vec, m mem)

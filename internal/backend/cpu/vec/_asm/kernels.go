@@ -257,6 +257,9 @@ func kernels(m machine) {
 		for _, n := range []int{1, 2, 4} {
 			pv(m, half, n)
 		}
+		if m.lanes() <= 8 { // the widest levels use the kernel of 8 lanes
+			turn(m, half)
+		}
 	}
 	deltaRead(m)
 	deltaWrite(m)
@@ -529,6 +532,38 @@ func deltaWrite(m machine) {
 		}
 		for _, r := range []reg{o, s, u} {
 			m.addImm(r, 4*columns)
+		}
+	})
+	m.end()
+}
+
+// turn emits the transposition of a page's key blocks, dims (a multiple of the lanes) of each key, kStride and
+// dStride in bytes.
+func turn(m machine, half bool) {
+	bits, bytes := width(half)
+	m.begin(fmt.Sprintf("turnKeys%d", bits), "func(dst *float32, dStride int, k *byte, kStride, dims int)")
+	w := m.lanes()
+	block, rows, dStride := m.param("k"), m.param("dst"), m.param("dStride")
+	m.loop(m.number(2), 1, func() {
+		k, d := m.copyReg(block), m.copyReg(rows)
+		m.loop(m.param("dims"), w, func() {
+			row := m.copyReg(d)
+			for g := range 16 / w {
+				var v []vec
+				for i := range w {
+					v = append(v, loadElem(m, half, mem{k, (i*16 + g*w) * bytes}))
+				}
+				for _, t := range m.transpose(v) {
+					m.store(t, mem{row, 0})
+					m.addReg(row, dStride)
+				}
+			}
+			m.addImm(k, 16*w*bytes)
+			m.addImm(d, 4*w)
+		})
+		m.addReg(block, m.param("kStride"))
+		for range 16 {
+			m.addReg(rows, dStride)
 		}
 	})
 	m.end()

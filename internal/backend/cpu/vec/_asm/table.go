@@ -41,6 +41,14 @@ func table(m machine, file, tag string) {
 			fmt.Fprintf(&b, "case %d:\npv%dx%d%s(o, oStride, dims, p, pStride, keys, v, vStride)\n", n, bits, n, s)
 		}
 		b.WriteString("}\n}\n")
+		turn := s
+		if m.lanes() > 8 {
+			turn = "AVX2"
+		}
+		elem := map[int]string{16: "uint16", 32: "float32"}[bits]
+		fmt.Fprintf(&b, "\nfunc turn%d%s(dst *float32, k *byte, kdim, dims int) {\n", bits, s)
+		fmt.Fprintf(&b, "if n := min(dims, kdim&^(Lanes-1)); n > 0 {\nturnKeys%d%s(dst, 4*dims, k, kdim*Lanes*%d, n)\n}\n", bits, turn, bits/8)
+		fmt.Fprintf(&b, "turnRest[%s](dst, k, kdim, dims)\n}\n", elem)
 	}
 	src, err := format.Source(b.Bytes())
 	check(err)
