@@ -51,7 +51,7 @@ func (f *format) expandQuad(dst *[64]int8, unit []byte, b, q int) {
 }
 
 // mulQuantGo multiplies quantized weights.
-func mulQuantGo(m *Matrix, c *call) {
+func mulQuantGo(m *Matrix, c call) {
 	e := new(expanded)
 	blocks := m.K / 32
 	for g := c.g0; g < c.g1; g++ {
@@ -124,7 +124,7 @@ func dotQuad(dot *[Lanes]int32, w *[Lanes][4]int8, rec *[recordBytes]byte, at in
 }
 
 // mulFloatGo multiplies float weights: one fused multiply-add for each k in order, in segments of 512.
-func mulFloatGo(m *Matrix, c *call) {
+func mulFloatGo(m *Matrix, c call) {
 	const segment = 32 * segmentBlocks
 	w := new([segment][Lanes]float32)
 	for g := c.g0; g < c.g1; g++ {

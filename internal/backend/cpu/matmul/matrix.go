@@ -134,8 +134,8 @@ type Kernels struct {
 	quantize func(dst []byte, x []float32)
 	// packGroup packs one group of 16 whole rows; nil, or false returned: the plain way.
 	packGroup func(m *Matrix, dst, src []byte, rowBytes int) bool
-	quant     func(m *Matrix, c *call)
-	float     func(m *Matrix, c *call)
+	quant     func(m *Matrix, c call)
+	float     func(m *Matrix, c call)
 }
 
 // call is what Mul was given.
@@ -219,8 +219,8 @@ func (k *Kernels) Mul(m *Matrix, g0, g1 int, act []byte, actStride, rows int, y 
 	}
 	c := call{g0: g0, g1: g1, act: act, actStride: actStride, rows: rows, y: y, yStride: yStride}
 	if m.form != nil {
-		k.quant(m, &c)
+		k.quant(m, c)
 	} else {
-		k.float(m, &c)
+		k.float(m, c)
 	}
 }

@@ -73,11 +73,11 @@ type rows struct {
 }
 
 // output returns the address of row 0's outputs of group g.
-func (r *rows) output(g int) unsafe.Pointer { return unsafe.Add(r.y, (g-r.g0)*Lanes*4) }
+func (r rows) output(g int) unsafe.Pointer { return unsafe.Add(r.y, (g-r.g0)*Lanes*4) }
 
 // blocks calls f for blocks of rows and the full groups, and then for a last group that is not full, whose outputs go into
 // tmp and from there to y.
-func (c *call) blocks(m *Matrix, tmp []float32, f func(r *rows)) {
+func (c call) blocks(m *Matrix, tmp []float32, f func(r rows)) {
 	full := c.g1
 	if m.lanes(full-1) < Lanes {
 		full--
@@ -87,14 +87,14 @@ func (c *call) blocks(m *Matrix, tmp []float32, f func(r *rows)) {
 		if c.g0 < full {
 			r.g0, r.g1 = c.g0, full
 			r.y, r.yStride = unsafe.Pointer(&c.y[r0*c.yStride+c.g0*Lanes]), 4*c.yStride
-			f(&r)
+			f(r)
 		}
 		if full == c.g1 {
 			continue
 		}
 		r.g0, r.g1 = full, c.g1
 		r.y, r.yStride = unsafe.Pointer(&tmp[0]), Lanes*4
-		f(&r)
+		f(r)
 		lanes := m.lanes(full)
 		for i := range r.n {
 			copy(c.y[(r0+i)*c.yStride+full*Lanes:][:lanes], tmp[i*Lanes:])
@@ -109,7 +109,7 @@ const fewRows = 12
 // fewPasses is the number of rows up to which kernels for few rows, in passes, are faster than expanding.
 const fewPasses = 64
 
-func (n *native) mulQuant(m *Matrix, c *call) {
+func (n *native) mulQuant(m *Matrix, c call) {
 	s := scratches.Get().(*scratch)
 	q, scales, tmp := s.parts()
 	i := m.form.index()
@@ -130,7 +130,7 @@ type quantWork struct {
 	sstep     int // bytes of the scales of one block of one group
 }
 
-func (w *quantWork) run(r *rows) {
+func (w *quantWork) run(r rows) {
 	blocks := w.m.K / 32
 	if r.n <= fewPasses && w.few[1] != nil {
 		w.runFew(r, blocks)
@@ -153,7 +153,7 @@ func (w *quantWork) run(r *rows) {
 
 // runFew multiplies straight from the packed form, as many groups at a time as stay in the second-level cache, for as
 // many passes as the rows need. No call takes long: assembly cannot be preempted.
-func (w *quantWork) runFew(r *rows, blocks int) {
+func (w *quantWork) runFew(r rows, blocks int) {
 	const (
 		bytes = 128 << 10 // of weights
 		most  = 32768     // blocks times rows, some 10 ns each
@@ -178,7 +178,7 @@ func (w *quantWork) runFew(r *rows, blocks int) {
 
 // segment multiplies n blocks from block b on of count groups from g on. Memory ahead bytes further on is
 // fetched meanwhile.
-func (w *quantWork) segment(r *rows, g, count, b, n, ahead int) {
+func (w *quantWork) segment(r rows, g, count, b, n, ahead int) {
 	f := w.m.form
 	at := f.unit(b)
 	for i := range count {
@@ -216,7 +216,7 @@ func boolInt(b bool) int {
 }
 
 // mulFloat multiplies float weights, which need no expansion.
-func (n *native) mulFloat(m *Matrix, c *call) {
+func (n *native) mulFloat(m *Matrix, c call) {
 	s := scratches.Get().(*scratch)
 	_, _, tmp := s.parts()
 	w := floatWork{n: n, m: m, size: floatBytes(m.Type)}
@@ -240,7 +240,7 @@ type floatWork struct {
 	kernels *[maxPair + 1][maxTile + 1]floatFunc
 }
 
-func (w *floatWork) run(r *rows) {
+func (w *floatWork) run(r rows) {
 	const segment = 32 * segmentBlocks
 	pair := w.n.pairFloat
 	if r.n == 1 {
@@ -262,7 +262,7 @@ func (w *floatWork) run(r *rows) {
 }
 
 // segment multiplies n inputs from k on of count groups from g on.
-func (w *floatWork) segment(r *rows, g, count, k, n int) {
+func (w *floatWork) segment(r rows, g, count, k, n int) {
 	act, first := unsafe.Add(r.act, 4*k), boolInt(k == 0)
 	for count > 0 {
 		groups := count
