@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // pace chooses how many prompt rows a step takes while streams run, so that a step takes at most stretch times as
 // long as one without prompt rows. It only ever decides about the size of chunks.
@@ -8,10 +11,33 @@ type pace struct {
 	stretch float64
 	max     int
 
-	base []time.Duration // by decode rows: a step without prompt rows, smoothed; 0: not known
-	seen []int64         // by decode rows: the step that base was last measured in
+	base []quiet // by decode rows
 	step int64
 	rows float64 // the present budget
+}
+
+// quiet remembers what the last steps of a number of decode rows took without prompt rows. Their median is not
+// moved by a step during which the machine did something else.
+type quiet struct {
+	last [5]time.Duration
+	n    int   // measured so far
+	at   int64 // the step of the last
+}
+
+func (q *quiet) add(d time.Duration, step int64) {
+	if step-q.at >= staleBase {
+		q.n = 0
+	}
+	q.last[q.n%len(q.last)] = d
+	q.n++
+	q.at = step
+}
+
+func (q *quiet) median() time.Duration {
+	n := min(q.n, len(q.last))
+	d := q.last
+	slices.Sort(d[:n])
+	return d[n/2]
 }
 
 const (
@@ -23,7 +49,7 @@ const (
 func newPace(stretch float64, maxRows, maxSeqs int) pace {
 	return pace{
 		stretch: stretch, max: maxRows, rows: firstRows,
-		base: make([]time.Duration, maxSeqs+1), seen: make([]int64, maxSeqs+1),
+		base: make([]quiet, maxSeqs+1),
 	}
 }
 
@@ -50,8 +76,8 @@ func (p *pace) budget(decode int) int {
 // whether that is recent and near enough.
 func (p *pace) baseOf(decode int) (time.Duration, bool) {
 	for n := decode; n > 0 && 2*n >= decode; n-- {
-		if p.base[n] > 0 && p.step-p.seen[n] < staleBase {
-			return p.base[n], true
+		if b := &p.base[n]; b.n > 0 && p.step-b.at < staleBase {
+			return b.median(), true
 		}
 	}
 	return 0, false
@@ -64,10 +90,7 @@ func (p *pace) observe(decode, prompt int, d time.Duration) {
 		return
 	}
 	if prompt == 0 {
-		if b := p.base[decode]; b > 0 && p.step-p.seen[decode] < staleBase {
-			d = b + (d-b)/4
-		}
-		p.base[decode], p.seen[decode] = max(d, 1), p.step
+		p.base[decode].add(d, p.step)
 		return
 	}
 	base, ok := p.baseOf(decode)

@@ -262,3 +262,51 @@ func TestSaltSeparates(t *testing.T) {
 		}
 	}
 }
+
+func TestPaceIgnoresOneSlowStep(t *testing.T) {
+	p := newPace(1.9, 512, 8)
+	for range 20 {
+		p.observe(2, 0, 30*time.Millisecond)
+	}
+	p.observe(2, 0, 900*time.Millisecond)
+	if d, ok := p.baseOf(2); !ok || d != 30*time.Millisecond {
+		t.Errorf("a step takes %v, known: %v", d, ok)
+	}
+	if d, ok := p.baseOf(4); !ok || d != 30*time.Millisecond {
+		t.Errorf("twice the rows take at least as long: %v, known: %v", d, ok)
+	}
+	if _, ok := p.baseOf(5); ok {
+		t.Error("five rows are too far from two")
+	}
+	for range staleBase {
+		p.observe(2, 16, 50*time.Millisecond)
+	}
+	if p.budget(2) != 0 {
+		t.Error("an old measurement is not renewed")
+	}
+	p.observe(2, 0, 60*time.Millisecond)
+	if d, _ := p.baseOf(2); d != 60*time.Millisecond {
+		t.Errorf("the new measurement is %v", d)
+	}
+}
+
+func TestReserve(t *testing.T) {
+	for _, k := range kinds {
+		o := backend.Options{MaxRows: 512, MaxSeqs: 8, MaxOut: 8}
+		Reserve(k.plan(1000), &o, 8000)
+		if k.state != (o.Slots > o.MaxSeqs) {
+			t.Errorf("%s: %d slots", k.name, o.Slots)
+		}
+		for g, w := range k.windows {
+			if want := 8000/32 + 8; w == 0 && o.Pages[g] != want {
+				t.Errorf("%s: %d pages, want %d", k.name, o.Pages[g], want)
+			}
+			if w > 0 && o.Pages[g] < 8*(w/32+2)+512/32 {
+				t.Errorf("%s: %d pages for eight windows of %d", k.name, o.Pages[g], w)
+			}
+		}
+		if _, err := build(newFake(k, o), k.plan(1000), nil, Options{Exec: o}); err != nil {
+			t.Errorf("%s: %v", k.name, err)
+		}
+	}
+}
