@@ -10,7 +10,8 @@ import (
 // 10 to 500 microseconds, and waking a parked thread takes about 120 of them (measured, more on virtual
 // machines), so workers spin between loops and park only after spinFor without work.
 type pool struct {
-	n int // threads, the caller included
+	n     int  // threads, the caller included
+	yield bool // more threads than processors: let others run while waiting
 
 	gen  atomic.Uint64 // number of the current loop
 	_    [56]byte
@@ -41,6 +42,7 @@ const (
 
 func newPool(threads int) *pool {
 	p := &pool{n: max(1, threads)}
+	p.yield = p.n > runtime.GOMAXPROCS(0)
 	p.parked = make([]parking, p.n)
 	for w := 1; w < p.n; w++ {
 		p.parked[w].wake = make(chan struct{}, 1)
@@ -70,7 +72,7 @@ func (p *pool) await(w int, seen uint64) {
 			if p.gen.Load() != seen {
 				return
 			}
-			pause()
+			p.pause()
 		}
 		switch {
 		case since.IsZero():
@@ -110,7 +112,7 @@ func (p *pool) run(items, least int, fn func(worker, lo, hi int)) {
 	}
 	p.take(0)
 	for spins := 0; p.done.Load() != int32(p.n-1); spins++ {
-		pause()
+		p.pause()
 		if spins > 1<<16 { // a worker that has lost its processor needs ours
 			runtime.Gosched()
 		}
@@ -131,6 +133,14 @@ func (p *pool) take(w int) {
 			p.fn(w, int(lo), int(hi))
 		}
 	}
+}
+
+func (p *pool) pause() {
+	if p.yield {
+		runtime.Gosched()
+		return
+	}
+	pause()
 }
 
 // close ends the workers. No loop may run.

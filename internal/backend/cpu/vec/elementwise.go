@@ -2,6 +2,7 @@ package vec
 
 import (
 	"math"
+	"runtime"
 
 	"github.com/baleenrun/baleen/internal/plan"
 )
@@ -134,6 +135,7 @@ func (k *Kernels) GLU(kind plan.ActKind, dst, gate, up []float32, limit, alpha f
 		map2(dst[:n], t[:n], up[:n], k.ops.mul)
 		dst, gate, up = dst[n:], gate[n:], up[n:]
 	}
+	runtime.KeepAlive(&buf)
 }
 
 func (k *Kernels) swiglu(dst, g, u []float32, limit, alpha float32) {
@@ -167,6 +169,7 @@ func (k *Kernels) Gate(kind plan.ActKind, dst, x, g []float32) {
 		}
 		g, x, dst = g[n:], x[n*width:], dst[n*width:]
 	}
+	runtime.KeepAlive(&buf)
 }
 
 // Decay writes a*softplus(x+bias) into dst, which may be x. a is -exp(aLog), or aLog itself with isNeg, and has x's

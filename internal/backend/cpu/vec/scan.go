@@ -1,6 +1,8 @@
 package vec
 
 import (
+	"runtime"
+
 	"github.com/baleenrun/baleen/internal/plan"
 )
 
@@ -55,6 +57,7 @@ func (k *Kernels) ShortConv(a *ConvArgs) {
 			k.Act(a.Kind, y[lo:hi], sum)
 		}
 	}
+	runtime.KeepAlive(&buf)
 }
 
 // DeltaArgs is a work item of the gated delta rule: consecutive rows of one sequence, one value head. The slices

@@ -1,6 +1,7 @@
 package vec
 
 import (
+	"runtime"
 	"unsafe"
 
 	"github.com/baleenrun/baleen/internal/backend"
@@ -30,6 +31,7 @@ func (k *Kernels) StoreK(t backend.KVType, dst []byte, slot int, x []float32) {
 			d = d[n*Lanes:]
 		}
 	}
+	runtime.KeepAlive(&buf)
 }
 
 // StoreV writes the value of one position, slot within its page, to dst: the memory of one head's values in the

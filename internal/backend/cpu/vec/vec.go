@@ -9,6 +9,7 @@ package vec
 
 import (
 	"math"
+	"runtime"
 	"unsafe"
 
 	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
@@ -100,25 +101,16 @@ const (
 )
 
 // hide returns x in a way that keeps the compiler from moving the array behind it to the heap because it is
-// passed to a function value. No kernel keeps its arguments.
+// passed to a function value. No kernel keeps its arguments. The way leads through assembly, so that the result is a
+// pointer to the compiler and to the runtime, which moves stacks: a conversion by way of an integer is not. The
+// array must be kept alive (by a later use) as long as the result is in use.
 func hide[T any](x []T) []T {
-	p := uintptr(unsafe.Pointer(unsafe.SliceData(x)))
-	return unsafe.Slice(*(**T)(unsafe.Pointer(&p)), len(x))
+	return unsafe.Slice((*T)(launder(unsafe.Pointer(unsafe.SliceData(x)))), len(x))
 }
-
-// asBytes views x as bytes.
-func asBytes[T uint16 | float32](x []T) []byte {
-	var v T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(v)))
-}
-
-// skip returns the address n bytes after p.
-func skip[T any](p *T, n int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), n)) }
 
 // hideAcc is hide for the lanes of a reduction.
 func hideAcc(x *[Lanes]float32) *[Lanes]float32 {
-	p := uintptr(unsafe.Pointer(x))
-	return *(**[Lanes]float32)(unsafe.Pointer(&p))
+	return (*[Lanes]float32)(launder(unsafe.Pointer(x)))
 }
 
 // tree adds the lanes: each half to the other, 8, 4, 2, 1.
@@ -161,6 +153,7 @@ func reduce(x []float32, f func(x []float32, acc *[Lanes]float32)) float32 {
 			var tail [Lanes]float32
 			copy(tail[:], seg[body:])
 			f(hide(tail[:]), hideAcc(&acc))
+			runtime.KeepAlive(&tail)
 		}
 		if first {
 			total = acc
@@ -200,6 +193,7 @@ func map1f(dst, x []float32, a float32, f func(dst, x []float32, a float32)) {
 		copy(d[:], dst[body:])
 		copy(t[:], x[body:len(dst)])
 		f(hide(d[:]), hide(t[:]), a)
+		runtime.KeepAlive(&t)
 		copy(dst[body:], d[:])
 	}
 }
@@ -215,6 +209,8 @@ func map2(dst, a, b []float32, f func(dst, a, b []float32)) {
 		copy(t[:], a[body:len(dst)])
 		copy(u[:], b[body:len(dst)])
 		f(hide(d[:]), hide(t[:]), hide(u[:]))
+		runtime.KeepAlive(&t)
+		runtime.KeepAlive(&u)
 		copy(dst[body:], d[:])
 	}
 }
