@@ -113,6 +113,15 @@ func hideAcc(x *[Lanes]float32) *[Lanes]float32 {
 	return (*[Lanes]float32)(launder(unsafe.Pointer(x)))
 }
 
+// asBytes views x as bytes.
+func asBytes[T uint16 | float32](x []T) []byte {
+	var v T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(v)))
+}
+
+// skip returns the address n bytes after p.
+func skip[T any](p *T, n int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), n)) }
+
 // tree adds the lanes: each half to the other, 8, 4, 2, 1.
 func tree(a *[Lanes]float32) float32 {
 	for w := Lanes / 2; w > 0; w /= 2 {
