@@ -28,6 +28,13 @@ var parts = map[string]func(){
 func main() {
 	part := flag.String("part", "", "which part to generate")
 	flag.Parse()
+	if *part == "neon" {
+		if err := neon(); err != nil {
+			fmt.Fprintln(os.Stderr, "asm:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	generate := parts[*part]
 	if generate == nil {
 		fmt.Fprintf(os.Stderr, "asm: no part %q\n", *part)
@@ -37,6 +44,15 @@ func main() {
 	ConstraintExpr("!purego")
 	generate()
 	Generate()
+}
+
+// neon generates everything for arm64.
+func neon() error {
+	c := newCode("go run . -part neon")
+	c.expanders()
+	c.tiles()
+	c.floats()
+	return c.write("../neon_arm64.s", "../neon_arm64.go")
 }
 
 // The activation record (act.go).
