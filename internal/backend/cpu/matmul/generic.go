@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/baleenrun/baleen/internal/backend/cpu/fma32"
 	"github.com/baleenrun/baleen/internal/quant"
 )
 
@@ -92,9 +93,9 @@ func (s shape) segment(e *expanded, act []byte, n int) (acc [Lanes]float32) {
 			sum := recordSum(rec, d, subs, sub)
 			scale, low := &e.scale[b][sub], &e.min[b][sub]
 			for lane, v := range dot {
-				acc[lane] = fma(float32(v), float32(scale[lane]*d), acc[lane])
+				acc[lane] = fma32.FMA(float32(v), float32(scale[lane]*d), acc[lane])
 				if s.hasMin() {
-					acc[lane] = fma(low[lane], sum, acc[lane])
+					acc[lane] = fma32.FMA(low[lane], sum, acc[lane])
 				}
 			}
 		}
@@ -138,7 +139,7 @@ func mulFloatGo(m *Matrix, c call) {
 				for k := range n {
 					v := math.Float32frombits(binary.LittleEndian.Uint32(x[4*k:]))
 					for lane, wv := range &w[k] {
-						acc[lane] = fma(wv, v, acc[lane])
+						acc[lane] = fma32.FMA(wv, v, acc[lane])
 					}
 				}
 				addSegment(c.y[r*c.yStride+g*Lanes:][:lanes], acc[:], k0 == 0)

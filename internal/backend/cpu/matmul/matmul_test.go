@@ -282,58 +282,6 @@ func TestRowEqualsDequantize(t *testing.T) {
 	}
 }
 
-func TestFMARoundsOnce(t *testing.T) {
-	f := math.Float32frombits
-	for _, c := range []struct{ a, b, c, want float32 }{
-		{1 + 0x1p-12, 1 + 0x1p-12, 0, 1 + 0x1p-11},                  // exact product has a bit below float32's last
-		{1, 1, 0x1p-24, 1},                                          // tie to even
-		{1, 1 + 0x1p-23, 0x1p-24, 1 + 0x1p-22},                      // tie to even, upwards
-		{0x1p-60, 0x1p-40, f(0x3f800001), f(0x3f800001)},            // far below
-		{0x1p-40, 0x1p-40, 1 + 0x1p-23, 1 + 0x1p-23},                // lost in float64
-		{0x1p-75, -0x1p-75, 0, float32(math.Copysign(0, -1))},       // underflow keeps its sign
-		{0x1p-75, 0x1p-75, 0, 0},                                    // half the least subnormal, tie to even
-		{0x1.8p-75, 0x1p-75, 0, f(1)},                               // above half of it
-		{math.MaxFloat32, 1, math.MaxFloat32, float32(math.Inf(1))}, // overflow
-		{float32(math.Inf(1)), 1, 1, float32(math.Inf(1))},          // infinity
-		{math.MaxFloat32, 1, 0x1p103 - 0x1p79, math.MaxFloat32},     // just below the tie with infinity
-	} {
-		if got := fma(c.a, c.b, c.c); math.Float32bits(got) != math.Float32bits(c.want) {
-			t.Errorf("fma(%g, %g, %g) = %g, want %g", c.a, c.b, c.c, got, c.want)
-		}
-	}
-	// Products that leave float64's sum exactly halfway between float32 values, with an error on either side.
-	for _, sign := range []float32{1, -1} {
-		got := fma(sign*0x1p-40, 0x1p-40, 1)
-		if got != 1 {
-			t.Errorf("fma(%g, 2^-40, 1) = %g", sign*0x1p-40, got)
-		}
-	}
-	a, b := float32(1+0x1p-23), float32(0x1p-24) // a*b = 2^-24 + 2^-47: just above half of 1's last bit
-	if got := fma(a, b, 1); got != 1+0x1p-23 {
-		t.Errorf("above the tie: %g", got)
-	}
-	// 2^29+1 against a product 2^-52 below the tie that float64 cannot hold beside it.
-	if got := fma(0x1p-30*(1-0x1p-24), 0x1p-30*(1-0x1p-24), float32(1)); got != 1 {
-		t.Errorf("far below: %g", got)
-	}
-}
-
-func TestFMAMatchesBigArithmetic(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3))
-	for range 300000 {
-		e := int(rng.UintN(60)) - 30
-		a := math.Float32frombits(rng.Uint32()&0x807fffff | 127<<23)
-		b := math.Float32frombits(rng.Uint32()&0x807ff000 | 127<<23)
-		c := math.Float32frombits(rng.Uint32()&0x807fffff | uint32(127+e)<<23)
-		if rng.IntN(2) == 0 { // make ties likely
-			a = math.Float32frombits(math.Float32bits(a) &^ 0xfff)
-		}
-		if got, want := fma(a, b, c), bigFMA(a, b, c); got != want {
-			t.Fatalf("fma(%x, %x, %x) = %x, want %x", math.Float32bits(a), math.Float32bits(b), math.Float32bits(c), math.Float32bits(got), math.Float32bits(want))
-		}
-	}
-}
-
 func TestQuantizeSpecialBlocks(t *testing.T) {
 	for _, level := range isa.Levels() {
 		k := For(level)
