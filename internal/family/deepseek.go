@@ -1,6 +1,8 @@
 package family
 
 import (
+	"fmt"
+
 	"github.com/baleenrun/baleen/internal/family/exactmath"
 	"github.com/baleenrun/baleen/internal/plan"
 )
@@ -157,13 +159,7 @@ func deepseekGGUF(c *config) *model {
 	c.alias("n_routed_experts", "num_experts")
 	r := c.rope(ropeArgs{dim: rotated, interleaved: true, logMul: true})
 	a := c.latentShape(r)
-	gate := c.intOr("expert_gating_func", 1, 0, 4)
-	kind := plan.GateSoftmax
-	if gate == 2 {
-		kind = plan.GateSigmoid
-	} else if gate > 1 {
-		c.fail("expert_gating_func %d is not known", gate)
-	}
+	kind := c.ggufGate(len(m.layers))
 	f := c.deepseekExperts(kind)
 	f.router.Norm = c.boolOr("norm_topk_prob", false)
 	f.routerIfPresent, f.router.GroupSum2 = true, kind == plan.GateSigmoid
@@ -175,4 +171,22 @@ func deepseekGGUF(c *config) *model {
 	}
 	c.deepseekLayers(m, a, f, noBias, 0)
 	return m
+}
+
+// ggufGate reads the gating function. Files that do not name it have the sigmoid's bias or, in V2, not.
+func (c *config) ggufGate(layers int) plan.GateKind {
+	switch gate := c.intOr("expert_gating_func", 0, 0, 4); gate {
+	case 0:
+		for i := range layers {
+			if c.source.has(fmt.Sprintf("blk.%d.exp_probs_b.bias", i)) {
+				return plan.GateSigmoid
+			}
+		}
+	case 1:
+	case 2:
+		return plan.GateSigmoid
+	default:
+		c.fail("expert_gating_func %d is not supported", gate)
+	}
+	return plan.GateSoftmax
 }

@@ -144,7 +144,7 @@ func (c *config) ggufRope(a ropeArgs) ropeParams {
 			p.mscale = mul // the files do not say; DeepSeek V2 has both alike
 		}
 	}
-	attn := c.floatOr("rope.scaling.attn_factor", 1) * c.floatOr("rope.scaling.yarn_attn_factor", 1)
+	attn, whole := c.floatOr("rope.scaling.attn_factor", 1), c.floatOr("rope.scaling.yarn_attn_factor", 1)
 	if p.factor == 0 && p.kind == "linear" {
 		p.kind = "none"
 	}
@@ -158,7 +158,10 @@ func (c *config) ggufRope(a ropeArgs) ropeParams {
 			p.attentionFactor = attn
 		}
 	case "yarn":
-		if attn != 1 && p.mscaleAll == 0 {
+		switch {
+		case whole != 1: // the configuration's own attention_factor, which replaces the usual one
+			p.attentionFactor = whole
+		case attn != 1 && p.mscaleAll == 0:
 			p.attentionFactor = attn * mscaleOf(p.factor, 1)
 		}
 	case "linear":

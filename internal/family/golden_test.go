@@ -120,3 +120,23 @@ func TestGoldens(t *testing.T) {
 		})
 	}
 }
+
+// TestEveryFamilyHasGolden fails for a family whose mathematics nothing checks.
+func TestEveryFamilyHasGolden(t *testing.T) {
+	seen := map[string]bool{}
+	for _, dir := range goldenDirs(t) {
+		c, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Dir(dir) == filepath.Join("testdata", "goldens") {
+			seen[c.Info().Family] = true
+		}
+		c.Close()
+	}
+	for _, name := range Names() {
+		if !seen[name] {
+			t.Errorf("family %s has no golden in testdata/goldens: make one with testdata/make_goldens.py", name)
+		}
+	}
+}
