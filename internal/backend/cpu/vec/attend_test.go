@@ -114,7 +114,7 @@ var sequences = []sequence{
 	{typ: backend.KVF16, kdim: 64, vdim: 64, heads: 4, tokens: 77, rows: 13},
 	{typ: backend.KVF16, kdim: 128, vdim: 128, heads: 1, tokens: 1300, rows: 1},
 	{typ: backend.KVF32, kdim: 64, vdim: 64, heads: 3, tokens: 1111, rows: 9},
-	{typ: backend.KVF16, kdim: 80, vdim: 80, heads: 2, tokens: 545, rows: 40},
+	{typ: backend.KVF16, kdim: 80, vdim: 80, heads: 2, tokens: 545, rows: 21},
 	{typ: backend.KVF16, kdim: 24, vdim: 24, heads: 5, tokens: 100, rows: 7},
 	{typ: backend.KVF32, kdim: 7, vdim: 3, heads: 2, tokens: 70, rows: 70},
 	{typ: backend.KVF16, kdim: 1, vdim: 1, heads: 1, tokens: 33, rows: 33},
@@ -122,7 +122,7 @@ var sequences = []sequence{
 	{typ: backend.KVF16, kdim: 256, vdim: 256, heads: 4, tokens: 1200, rows: 5, window: 512},
 	{typ: backend.KVF16, kdim: 32, vdim: 32, heads: 2, tokens: 1600, rows: 20, window: 37},
 	{typ: backend.KVF16, kdim: 32, vdim: 32, heads: 8, tokens: 1030, rows: 12, window: 1},
-	{typ: backend.KVF32, kdim: 16, vdim: 16, heads: 2, tokens: 530, rows: 530, softCap: 3},
+	{typ: backend.KVF32, kdim: 16, vdim: 16, heads: 2, tokens: 530, rows: 70, softCap: 3},
 	{typ: backend.KVF16, kdim: 64, vdim: 64, heads: 8, tokens: 1100, rows: 6, window: 128, sinks: []float32{0, 1, -3, 9, 2, 0.5, 30, -90}},
 	{typ: backend.KVF16, kdim: 576, vdim: 512, heads: 16, tokens: 600, rows: 3, vInK: true},
 	{typ: backend.KVF32, kdim: 40, vdim: 24, heads: 3, tokens: 700, rows: 5, vInK: true},
@@ -142,11 +142,13 @@ func TestAttendInvariant(t *testing.T) {
 			for _, l := range isa.Levels() {
 				k := For(l)
 				a := s.store(k, rng)
-				for _, tile := range []int{1, 2, 5, 8, s.rows} {
-					for _, split := range []int{0, 1, 2} {
-						if i, bad := differ(tiled(k, a, tile, split), want); bad {
-							t.Fatalf("%s, tile %d, split %d: value %d differs: %x, want %x", l, tile, split, i, a.Out[i], want[i])
-						}
+				for i, tile := range []int{1, 2, 5, 8, s.rows} {
+					if l == isa.Generic && tile > 2 {
+						continue // slow, and the same for all
+					}
+					split := i % 3
+					if i, bad := differ(tiled(k, a, tile, split), want); bad {
+						t.Fatalf("%s, tile %d, split %d: value %d differs: %x, want %x", l, tile, split, i, a.Out[i], want[i])
 					}
 				}
 			}

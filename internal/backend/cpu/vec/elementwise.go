@@ -119,8 +119,7 @@ func (k *Kernels) Act(kind plan.ActKind, dst, x []float32) {
 // block is the size of the pieces in which composed operations go through a buffer on the stack.
 const block = 256
 
-// GLU writes act(gate)*up into dst, which may be either. ActSwiGLUOAI uses limit and alpha, and a limit of 0
-// means none.
+// GLU writes act(gate)*up into dst, which may be either. Only ActSwiGLUOAI uses limit and alpha.
 func (k *Kernels) GLU(kind plan.ActKind, dst, gate, up []float32, limit, alpha float32) {
 	dst = dst[:len(gate)]
 	if kind == plan.ActSwiGLUOAI {
@@ -139,9 +138,6 @@ func (k *Kernels) GLU(kind plan.ActKind, dst, gate, up []float32, limit, alpha f
 }
 
 func (k *Kernels) swiglu(dst, g, u []float32, limit, alpha float32) {
-	if limit == 0 {
-		limit = float32(math.Inf(1))
-	}
 	body := len(dst) &^ (Lanes - 1)
 	if body > 0 {
 		k.ops.oai(dst[:body], g[:body], u[:body], limit, alpha)

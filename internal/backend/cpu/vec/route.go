@@ -53,27 +53,24 @@ func (k *Kernels) Route(logits []float32, r *plan.Router, bias []float32, ids []
 		choice[best] = float32(math.NaN()) // taken
 	}
 	if r.Kind == plan.GateTopKSoftmax {
-		k.Softmax(weights[:len(ids)])
+		k.Softmax(weights[:len(ids)]) // their sum is 1
+	} else if r.Norm {
+		normalizeSum(weights[:len(ids)], r.NormEps)
 	}
-	finishWeights(weights[:len(ids)], r)
+	for i := range ids {
+		weights[i] *= r.Scale
+	}
 }
 
-// finishWeights normalizes and scales.
-func finishWeights(w []float32, r *plan.Router) {
-	if r.Norm {
-		var sum float32
-		for _, x := range w {
-			sum += x
-		}
-		sum += r.NormEps
-		for i := range w {
-			w[i] /= sum
-		}
+// normalizeSum divides w by the sum of its values, added in order, plus eps.
+func normalizeSum(w []float32, eps float32) {
+	var sum float32
+	for _, x := range w {
+		sum += x
 	}
-	if r.Scale != 0 && r.Scale != 1 {
-		for i := range w {
-			w[i] *= r.Scale
-		}
+	sum += eps
+	for i := range w {
+		w[i] /= sum
 	}
 }
 
