@@ -123,6 +123,9 @@ func (in *interp) getAttr(v Value, name string) (Value, error) {
 		if a != nil {
 			return a, nil
 		}
+		if u, ok := v.(undefined); ok {
+			return nil, u.fail()
+		}
 		return undefined{owner: ownerName(v), name: "'" + name + "'"}, nil
 	}
 	if _, isUndef := a.(undefined); !isUndef && strings.HasPrefix(name, "_") {

@@ -44,7 +44,17 @@ func (c *renderCase) input(t *testing.T) Input {
 		Messages: parseOrNil(t, c.Messages), Tools: parseOrNil(t, c.Tools), AddGenerationPrompt: c.Add,
 		Now: func() time.Time { return caseClock },
 	}
-	if d, ok := parseOrNil(t, c.Extra).(*Dict); ok {
+	extra := c.Extra
+	if string(extra) == `"vars"` {
+		var err error
+		if extra, err = os.ReadFile("testdata/vars.json"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if in.Messages == nil {
+		in.Messages = NewList()
+	}
+	if d, ok := parseOrNil(t, extra).(*Dict); ok {
 		for _, e := range d.entries {
 			in.Extra = append(in.Extra, KV{e.key.(Str).s, e.val})
 		}
@@ -131,6 +141,9 @@ func runCases(t *testing.T, path string) {
 	}
 	t.Logf("%d of %d cases equal to Jinja2, %d of them errors", same, len(cases), failing)
 }
+
+// TestLikeJinja2 runs the committed cases, made by testdata/make_cases.py.
+func TestLikeJinja2(t *testing.T) { runCases(t, "testdata/cases.jsonl") }
 
 // TestTemplatesLikeJinja2 runs the case file named by BALEEN_TEST_TEMPLATES,
 // made by testdata/compare.py from a folder of templates.

@@ -217,6 +217,9 @@ func parseFloat(s string) (float64, bool) {
 	if !ok || strings.ContainsAny(t, "xXpP") {
 		return 0, false
 	}
+	if len(t) == 4 && (t[0] == '-' || t[0] == '+') && strings.EqualFold(t[1:], "nan") {
+		t = t[1:]
+	}
 	f, err := strconv.ParseFloat(t, 64)
 	if err != nil {
 		if ne, isNum := err.(*strconv.NumError); !isNum || ne.Err != strconv.ErrRange {
@@ -312,11 +315,10 @@ func filterInt(in *interp, x Value, a *args) (Value, error) {
 	case undefined:
 		return nil, t.fail()
 	case Str:
-		if base != 0 && (base < 2 || base > 36) {
-			return nil, valueErrf("int() base must be >= 2 and <= 36, or 0")
-		}
-		if n, ok := parseInt(t.s, base); ok {
-			return n, nil
+		if base == 0 || base >= 2 && base <= 36 {
+			if n, ok := parseInt(t.s, base); ok {
+				return n, nil
+			}
 		}
 		f, ok := parseFloat(t.s)
 		if !ok || math.IsNaN(f) || math.IsInf(f, 0) {

@@ -383,7 +383,7 @@ func (in *interp) reversible(x Value) ([]Value, error) {
 	case Str, *List, *Tuple, *Dict, *dictView, *rangeVal:
 		return in.items(x)
 	case undefined:
-		return nil, typeErrf("'Undefined' object is not reversible")
+		return nil, nil
 	}
 	return nil, typeErrf("'%s' object is not reversible", x.typeName())
 }

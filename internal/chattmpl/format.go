@@ -131,16 +131,7 @@ func (in *interp) formatValue(v Value, specText string) (Str, error) {
 			s = s.sub(0, byteAt(s.s, f.prec))
 		}
 		return f.place(s, '<', 0), in.chargeBytes(len(s.s) + f.width)
-	case Bool:
-		if f.kind == 0 || f.kind == 's' {
-			s, err := in.str(v)
-			if f.kind == 's' {
-				return Str{}, valueErrf("Unknown format code 's' for object of type 'bool'")
-			}
-			return f.place(s, '>', 0), err
-		}
-		return f.integer(v)
-	case Int, BigInt:
+	case Bool, Int, BigInt:
 		return f.integer(v)
 	case Float:
 		return f.float(float64(x))
@@ -298,7 +289,7 @@ func floatDigits(x float64, kind byte, prec int, alt bool) string {
 		limit = prec - 1 // keeps one digit after the point
 	}
 	mant, tail := s[:strings.IndexByte(s, 'e')], s[strings.IndexByte(s, 'e'):]
-	if exp >= -4 && exp < max(limit, 1) || kind == 0 && exp >= -4 && exp < limit {
+	if exp >= -4 && exp < limit {
 		mant, tail = strconv.FormatFloat(x, 'f', max(prec-1-exp, 0), 64), ""
 	}
 	if !alt && strings.Contains(mant, ".") {

@@ -50,7 +50,7 @@ func (in *interp) globals() map[string]Value {
 	g := map[string]Value{}
 	for name, fn := range map[string]func(*interp, *args) (Value, error){
 		"range": globalRange, "dict": globalDict, "namespace": globalNamespace, "cycler": globalCycler,
-		"joiner": globalJoiner, "raise_exception": globalRaise, "strftime_now": globalStrftime,
+		"joiner": globalJoiner, "lipsum": globalLipsum, "raise_exception": globalRaise, "strftime_now": globalStrftime,
 	} {
 		g[name] = &callable{name, fn}
 	}
@@ -224,6 +224,11 @@ func globalJoiner(in *interp, a *args) (Value, error) {
 		sep = v[0]
 	}
 	return &joiner{sep: sep}, nil
+}
+
+// globalLipsum is refused, as the filter random is.
+func globalLipsum(in *interp, a *args) (Value, error) {
+	return nil, &evalError{kind: "SecurityError", msg: "lipsum is refused: a prompt must not depend on chance"}
 }
 
 // globalRaise is how a template refuses its input.

@@ -426,5 +426,9 @@ func (s *blockStmt) exec(in *interp) (signal, error) {
 	return in.execAll(s.body)
 }
 
+func (s *refusedStmt) exec(*interp) (signal, error) {
+	return sigNone, &evalError{kind: "SecurityError", msg: s.tag + " is refused: a chat template cannot load other templates"}
+}
+
 func (*breakStmt) exec(*interp) (signal, error)    { return sigBreak, nil }
 func (*continueStmt) exec(*interp) (signal, error) { return sigContinue, nil }

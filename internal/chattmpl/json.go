@@ -459,6 +459,9 @@ func (w *jsonWriter) str(s Str) {
 			r, n = utf8.DecodeRuneInString(s.s[off:])
 		}
 		esc := jsonEscape(r)
+		if r == 0x7f && w.ascii {
+			esc = `\u007f`
+		}
 		if esc == "" {
 			off++
 			continue

@@ -229,6 +229,11 @@ type (
 		frame    frameOps
 		visible  []*nameExpr // what a scoped block sees of its surroundings
 	}
+	// refusedStmt is a tag that loads another template: it fails when it runs.
+	refusedStmt struct {
+		stmtBase
+		tag string
+	}
 	breakStmt    struct{ stmtBase }
 	continueStmt struct{ stmtBase }
 )

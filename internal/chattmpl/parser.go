@@ -20,6 +20,7 @@ type parser struct {
 	ends  [][]string // what the open tags are waiting for
 	tags  []string   // the open tags
 	loops int        // open loops in the current function
+	fors  int        // open loops, whatever the function
 	block map[string]bool
 }
 
@@ -190,8 +191,12 @@ func (p *parser) failUnclosed(pos int, tag string) {
 	if n := len(p.ends); n > 0 {
 		msg += fmt.Sprintf(", expected %s", strings.Join(p.ends[n-1], " or "))
 	}
-	if n := len(p.tags); n > 0 {
-		msg += fmt.Sprintf(" to close %q", p.tags[n-1])
+	open := p.tags
+	if tag != "" {
+		open = open[:len(open)-1] // the last is the unknown tag itself
+	}
+	if n := len(open); n > 0 {
+		msg += fmt.Sprintf(" to close %q", open[n-1])
 	}
 	p.fail(pos, "%s", msg)
 }
@@ -268,9 +273,13 @@ func (p *parser) statement() []stmt {
 		}
 		return []stmt{&continueStmt{at}}
 	case "include", "import", "from", "extends":
-		p.fail(t.pos, "%q is refused: a chat template cannot load other templates", t.text)
+		p.next()
+		p.expression(true)
+		for p.cur().kind == tokName || p.isOp(",") {
+			p.next()
+		}
+		return []stmt{&refusedStmt{at, t.text}}
 	}
-	p.tags = p.tags[:len(p.tags)-1]
 	p.failUnclosed(t.pos, t.text)
 	return nil
 }
@@ -285,9 +294,10 @@ func (p *parser) function(f func() []stmt) []stmt {
 
 func (p *parser) parseFor() stmt {
 	s := &forStmt{stmtBase: stmtBase{p.next().pos}}
+	p.fors++
+	defer func() { p.fors-- }()
 	save := p.i
 	s.target = p.target(targetOpts{end: "in"})
-	p.checkLoopTarget(s.target)
 	p.expectName("in")
 	s.iter = p.tuple(tupleOpts{end: "recursive"})
 	if p.skipName("if") {
@@ -313,19 +323,6 @@ func (p *parser) parseFor() stmt {
 	}
 	p.loops = loops
 	return s
-}
-
-func (p *parser) checkLoopTarget(e expr) {
-	switch x := e.(type) {
-	case *nameExpr:
-		if x.name == "loop" {
-			p.fail(x.at, "can't assign to the special loop variable")
-		}
-	case *tupleExpr:
-		for _, it := range x.items {
-			p.checkLoopTarget(it)
-		}
-	}
 }
 
 func (p *parser) parseIf() stmt {
@@ -407,7 +404,7 @@ func (p *parser) parseWith() stmt {
 		if len(s.targets) > 0 {
 			p.expectOp(",")
 		}
-		s.targets = append(s.targets, p.target(targetOpts{}))
+		s.targets = append(s.targets, p.target(targetOpts{param: true}))
 		p.expectOp("=")
 		s.vals = append(s.vals, p.expression(true))
 	}
@@ -438,6 +435,8 @@ func (p *parser) parseBlock() stmt {
 type targetOpts struct {
 	end string // a name that ends the tuple
 	ns  bool   // allow ns.attr
+
+	param bool // a name of a with block
 }
 
 func (p *parser) nameTarget() *nameExpr {
@@ -450,6 +449,13 @@ func (p *parser) nameTarget() *nameExpr {
 func (p *parser) target(o targetOpts) expr {
 	e := p.tuple(tupleOpts{simple: true, end: o.end, ns: o.ns})
 	p.checkTarget(e)
+	if p.fors > 0 && !o.param {
+		walkNames(e, func(n *nameExpr) {
+			if n.name == "loop" {
+				p.fail(n.at, "can't assign to the special variable loop inside a loop")
+			}
+		})
+	}
 	return e
 }
 

@@ -79,7 +79,7 @@ func (p *percenter) run() error {
 
 // directive formats one argument; i is after the percent sign.
 func (p *percenter) directive(i int) (end int, err error) {
-	s := p.s.s
+	s, start := p.s.s, i
 	f := spec{fill: " ", prec: -1}
 	var arg Value
 	if i < len(s) && s[i] == '(' {
@@ -143,7 +143,7 @@ func (p *percenter) directive(i int) (end int, err error) {
 	}
 	kind, n := utf8.DecodeRuneInString(s[i:])
 	i += n
-	if kind == '%' {
+	if kind == '%' && i == start+1 {
 		p.b.lit("%")
 		return i, nil
 	}

@@ -240,7 +240,7 @@ func fields(s string, limit int64, right bool) []rng {
 		pos := skipSpace(s, 0)
 		for pos < len(s) {
 			if limit == 0 {
-				return append(out, rng{pos, len(strings.TrimRightFunc(s, isSpace))})
+				return append(out, rng{pos, len(s)})
 			}
 			end := strings.IndexFunc(s[pos:], isSpace)
 			if end < 0 {
@@ -255,7 +255,7 @@ func fields(s string, limit int64, right bool) []rng {
 	end := len(strings.TrimRightFunc(s, isSpace))
 	for end > 0 {
 		if limit == 0 {
-			out = append(out, rng{skipSpace(s, 0), end})
+			out = append(out, rng{0, end})
 			break
 		}
 		start := strings.LastIndexFunc(s[:end], isSpace)

@@ -102,7 +102,7 @@ func testDivisibleBy(in *interp, x Value, a *args) (Value, error) {
 
 func isSequence(v Value) bool {
 	switch v.(type) {
-	case Str, *List, *Tuple, *Dict, *rangeVal:
+	case Str, *List, *Tuple, *Dict, *rangeVal, undefined:
 		return true
 	}
 	return false
