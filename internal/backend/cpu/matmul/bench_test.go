@@ -17,21 +17,36 @@ var benchTypes = []quant.Type{quant.Q4_0, quant.Q5_0, quant.Q8_0, quant.Q4_K, qu
 // they are 4 MB. It prints how fast packed weights are read and how many billion multiplications and additions are done.
 func BenchmarkMul(b *testing.B) {
 	level := isa.Levels()[len(isa.Levels())-1]
-	for _, l := range isa.Levels()[1:] {
+	for _, l := range isa.Levels() {
 		for _, t := range benchTypes {
 			for _, n := range []int{1, 4, 8, 16, 64, 512} {
-				if l != level && n > 1 && n < 512 {
+				if l != level && n > 1 && n < 512 || l == isa.Generic && n > 1 {
 					continue
 				}
-				b.Run(fmt.Sprintf("%v/%v/rows=%d", l, t, n), func(b *testing.B) { benchMul(b, l, t, n) })
+				b.Run(fmt.Sprintf("%v/%v/rows=%d", l, t, n), func(b *testing.B) { benchMul(b, l, t, 2048, n) })
 			}
 		}
 	}
 }
 
-func benchMul(b *testing.B, l isa.Level, t quant.Type, n int) {
-	const cols = 2048
+// BenchmarkShapes multiplies by the shapes of a model with 896 inputs and by a long one.
+func BenchmarkShapes(b *testing.B) {
+	for _, t := range []quant.Type{quant.Q4_0, quant.Q5_0, quant.Q8_0} {
+		for _, cols := range []int{896, 4864, 14336} {
+			for _, n := range []int{1, 8, 512} {
+				b.Run(fmt.Sprintf("%v/k=%d/rows=%d", t, cols, n), func(b *testing.B) {
+					benchMul(b, isa.Levels()[len(isa.Levels())-1], t, cols, n)
+				})
+			}
+		}
+	}
+}
+
+func benchMul(b *testing.B, l isa.Level, t quant.Type, cols, n int) {
 	size := 96 << 20
+	if l == isa.Generic {
+		size = 4 << 20
+	}
 	if n > 64 {
 		size = 4 << 20
 	}
@@ -67,7 +82,7 @@ func benchMul(b *testing.B, l isa.Level, t quant.Type, n int) {
 		best += t
 	}
 	b.ReportMetric(float64(len(m.Data))/best/1e9, "GB/s")
-	b.ReportMetric(2*float64(rows)*cols*float64(n)/best/1e9, "GOP/s")
+	b.ReportMetric(2*float64(rows)*float64(cols)*float64(n)/best/1e9, "GOP/s")
 	b.ReportMetric(0, "ns/op")
 }
 
