@@ -11,7 +11,7 @@ import "math"
 // million and frequencies up to 1.
 func RopeAngles(invFreq []float64, scale float64, pos int, cos, sin []float32) {
 	for j, f := range invFreq {
-		s, c := sincos(float64(pos) * f)
+		s, c := sincos(float64(float64(pos) * f))
 		cos[j], sin[j] = float32(float64(c*scale)), float32(float64(s*scale))
 	}
 }

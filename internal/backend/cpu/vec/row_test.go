@@ -219,7 +219,7 @@ func TestAngles(t *testing.T) {
 	for _, f := range []float64{1, 0.9, 0.0173, 1e-5} {
 		for pos := 0; pos <= 10_000_000; pos += 9973 {
 			RopeAngles([]float64{f}, 1, pos, cos, sin)
-			s, c := math.Sincos(float64(pos) * f)
+			s, c := math.Sincos(float64(float64(pos) * f))
 			if ulps(cos[0], c) >= 1 || ulps(sin[0], s) >= 1 {
 				t.Fatalf("angle %d*%g: %g, %g, want %g, %g", pos, f, cos[0], sin[0], c, s)
 			}
@@ -258,8 +258,8 @@ func TestMath64(t *testing.T) {
 	}
 	var h uint64
 	for i := range 5000 {
-		s, c := sincos(float64(i) * 1.7)
-		for _, f := range []float64{s, c, Exp(s * 20), Log(c*c + 0.01), Pow(10000, c)} {
+		s, c := sincos(float64(float64(i) * 1.7))
+		for _, f := range []float64{s, c, Exp(float64(s * 20)), Log(float64(c*c) + 0.01), Pow(10000, c)} {
 			h = (h ^ math.Float64bits(f)) * 0x100000001b3
 		}
 	}
