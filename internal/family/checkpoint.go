@@ -207,7 +207,11 @@ func (c *Checkpoint) Lower(o Options) (p *plan.Plan, err error) {
 	} else {
 		cfg.finish("config.json", harmlessHF, falseOnly, c.fam.harmless)
 	}
-	return build(cfg, c.fam, m), nil
+	p = build(cfg, c.fam, m)
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("family: %w", err)
+	}
+	return p, nil
 }
 
 // newConfig makes the configuration that the family reads.
