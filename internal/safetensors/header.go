@@ -121,23 +121,38 @@ func (s *scanner) tensor(name string) (*Tensor, error) {
 
 // checkSize compares the range with what type and shape say.
 func (t *Tensor) checkSize() error {
-	width, ok := dtypes[t.DType]
+	size, err := byteSize(t.DType, t.Shape)
+	if err != nil {
+		return err
+	}
+	if size != t.size {
+		return fmt.Errorf("%s of shape %v takes %d bytes, not %d", t.DType, t.Shape, size, t.size)
+	}
+	return nil
+}
+
+// byteSize returns the bytes that a tensor takes. No dimension is negative.
+func byteSize(dtype string, shape []int) (int, error) {
+	width, ok := dtypes[dtype]
 	if !ok {
-		return fmt.Errorf("the dtype %q is not known", t.DType)
+		return 0, fmt.Errorf("the dtype %q is not known", dtype)
 	}
 	elements := uint64(1)
-	for _, d := range t.Shape {
+	for _, d := range shape {
 		high, low := bits.Mul64(elements, uint64(d))
 		if high != 0 || low > math.MaxInt {
-			return fmt.Errorf("the shape %v is more than can be addressed", t.Shape)
+			return 0, fmt.Errorf("the shape %v is more than can be addressed", shape)
 		}
 		elements = low
 	}
 	high, total := bits.Mul64(elements, uint64(width))
-	if high != 0 || total%8 != 0 || total/8 != uint64(t.size) {
-		return fmt.Errorf("%s of shape %v does not take %d bytes", t.DType, t.Shape, t.size)
+	if high != 0 || total/8 > math.MaxInt {
+		return 0, fmt.Errorf("%s of shape %v is more than can be addressed", dtype, shape)
 	}
-	return nil
+	if total%8 != 0 {
+		return 0, fmt.Errorf("%s of shape %v does not fill whole bytes", dtype, shape)
+	}
+	return int(total / 8), nil
 }
 
 // check compares the ranges with the size of the data: together they must cover it once, without gaps.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -71,6 +72,9 @@ func encodeHeader(entries []Entry, metadata map[string]string) (h []byte, sizes 
 		if err != nil {
 			return nil, nil, fmt.Errorf("tensor %q: %w", e.Name, err)
 		}
+		if size > math.MaxInt-off {
+			return nil, nil, fmt.Errorf("tensor %q makes the file too large", e.Name)
+		}
 		name, err := json.Marshal(e.Name)
 		if err != nil {
 			return nil, nil, err
@@ -99,26 +103,17 @@ func encodeHeader(entries []Entry, metadata map[string]string) (h []byte, sizes 
 
 // size returns the bytes that type and shape need and checks them against Data.
 func (e *Entry) size() (int, error) {
-	t := Tensor{DType: e.DType, Shape: e.Shape}
-	width, ok := dtypes[e.DType]
-	if !ok {
-		return 0, fmt.Errorf("the dtype %q is not known", e.DType)
+	if slices.ContainsFunc(e.Shape, func(d int) bool { return d < 0 }) {
+		return 0, fmt.Errorf("the shape %v is not possible", e.Shape)
 	}
-	elements := 1
-	for _, d := range e.Shape {
-		if d < 0 || d > 0 && elements > math.MaxInt/64/d {
-			return 0, fmt.Errorf("the shape %v is not possible", e.Shape)
-		}
-		elements *= d
-	}
-	if t.size = elements * width / 8; t.checkSize() != nil {
-		return 0, fmt.Errorf("%s of shape %v does not fill whole bytes", e.DType, e.Shape)
-	}
-	if e.From == nil && len(e.Data) != t.size {
-		return 0, fmt.Errorf("%s of shape %v takes %d bytes, %d were given", e.DType, e.Shape, t.size, len(e.Data))
-	}
-	if e.From != nil && e.Data != nil {
+	size, err := byteSize(e.DType, e.Shape)
+	switch {
+	case err != nil:
+		return 0, err
+	case e.From == nil && len(e.Data) != size:
+		return 0, fmt.Errorf("%s of shape %v takes %d bytes, %d were given", e.DType, e.Shape, size, len(e.Data))
+	case e.From != nil && e.Data != nil:
 		return 0, errors.New("data comes from a slice or from a reader, not from both")
 	}
-	return t.size, nil
+	return size, nil
 }
