@@ -32,10 +32,12 @@ func WritePlot(path string, r Result) error {
 	const width, height = 900, 420
 	p := charts.NewPainter(charts.PainterOptions{OutputFormat: format, Width: width, Height: height})
 	p.FilledRect(0, 0, width, height, charts.ColorWhite, charts.ColorWhite, 0)
-	title := fmt.Sprintf("%s %s, %d threads (%s)", r.Model, r.Quantization, r.Threads, r.CPU)
+	font := charts.NewFontStyleWithSize(14)
+	font.FontColor = charts.ColorBlack
+	p.Text(fmt.Sprintf("%s %s, %d threads (%s)", r.Model, r.Quantization, r.Threads, r.CPU), 20, 30, 0, font)
 	prefill := bars{
-		title: "Prefill, tokens/s", sub: title,
-		names: []string{fmt.Sprintf("%d tokens", r.Prompt)}, values: []float64{r.PrefillTPS},
+		title: fmt.Sprintf("Prefill of %d tokens, tokens/s", r.Prompt),
+		names: []string{""}, values: []float64{r.PrefillTPS},
 	}
 	decode := bars{title: "Generation, tokens/s", sub: limitText(r)}
 	for _, n := range streamCounts(r) {
@@ -46,11 +48,11 @@ func WritePlot(path string, r Result) error {
 		decode.names = append(decode.names, name)
 		decode.values = append(decode.values, r.AggregateTPS[strconv.Itoa(n)])
 	}
-	middle := width * 4 / 10
-	if err := prefill.draw(p.Child(charts.PainterBoxOption(charts.NewBox(0, 0, middle, height)))); err != nil {
+	const top, middle = 40, width * 4 / 10
+	if err := prefill.draw(p.Child(charts.PainterBoxOption(charts.NewBox(0, top, middle, height)))); err != nil {
 		return err
 	}
-	if err := decode.draw(p.Child(charts.PainterBoxOption(charts.NewBox(middle, 0, width, height)))); err != nil {
+	if err := decode.draw(p.Child(charts.PainterBoxOption(charts.NewBox(middle, top, width, height)))); err != nil {
 		return err
 	}
 	b, err := p.Bytes()

@@ -114,7 +114,7 @@ func (s *sampling) request(tokens []int32) (*engine.Request, error) {
 }
 
 // stats writes what a request took.
-func (a *app) stats(u engine.Usage, loaded time.Duration) {
+func (a *app) stats(u engine.Usage, loaded time.Duration, sampled bool) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "prompt %d tokens", u.Prompt)
 	if u.Cached > 0 {
@@ -131,7 +131,9 @@ func (a *app) stats(u engine.Usage, loaded time.Duration) {
 	if loaded > 0 {
 		fmt.Fprintf(&b, ", loading took %s", loaded.Round(time.Millisecond))
 	}
-	fmt.Fprintf(&b, "; seed %d", u.Seed)
+	if sampled {
+		fmt.Fprintf(&b, "; seed %d", u.Seed)
+	}
 	a.note("%s", b.String())
 }
 

@@ -208,7 +208,7 @@ func (a *app) answer(ctx context.Context, m *model.Model, tokens []int32, f *run
 				fmt.Fprintln(a.io.Out)
 			}
 			if f.showStats {
-				a.stats(ev.Usage, f.loaded)
+				a.stats(ev.Usage, f.loaded, f.temperature > 0)
 			}
 			return text.String(), a.finished(ev, &f.sampling, m)
 		}

@@ -21,23 +21,24 @@ const (
 
 // A Shape is the architecture of a model in numbers.
 type Shape struct {
-	Name, Arch string // Arch is GGUF's general.architecture
-	Pre        string // GGUF's name of the pre-tokenizer
-	Layers     int
-	Dim, FF    int // FF is the dense feed-forward width, and what GGUF calls so where all layers have experts
-	Heads      int
-	KVHeads    int
-	HeadDim    int
-	Vocab      int
-	Context    int
-	RopeBase   float32
-	Eps        float32
-	Tied       bool // the output shares the token embedding
-	QKVBias    bool
-	QKNorm     QKNorm
-	Experts    int // 0: dense
-	Used       int // experts per token
-	ExpertFF   int // feed-forward width of an expert
+	Name, Arch   string // Arch is GGUF's general.architecture
+	Pre          string // GGUF's name of the pre-tokenizer
+	Layers       int
+	Dim, FF      int // FF is the dense feed-forward width, and what GGUF calls so where all layers have experts
+	Heads        int
+	KVHeads      int
+	HeadDim      int
+	Vocab        int
+	Context      int
+	RopeBase     float32
+	Eps          float32
+	Tied         bool // the output shares the token embedding
+	QKVBias      bool
+	QKNorm       QKNorm
+	Experts      int    // 0: dense
+	Used         int    // experts per token
+	ExpertFF     int    // feed-forward width of an expert
+	ChatTemplate string // Jinja; empty: the model continues text
 }
 
 var shapes = []Shape{

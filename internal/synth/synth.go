@@ -150,6 +150,9 @@ func keys(s Shape, r Recipe) []keyValue {
 	if s.Experts > 0 && s.ExpertFF != s.FF {
 		kvs = append(kvs, keyValue{a + "expert_feed_forward_length", uint32(s.ExpertFF)})
 	}
+	if s.ChatTemplate != "" {
+		kvs = append(kvs, keyValue{"tokenizer.chat_template", s.ChatTemplate})
+	}
 	return append(kvs, vocabulary(s)...)
 }
 
