@@ -19,8 +19,8 @@ func BenchmarkMul(b *testing.B) {
 	level := isa.Levels()[len(isa.Levels())-1]
 	for _, l := range isa.Levels() {
 		for _, t := range benchTypes {
-			for _, n := range []int{1, 4, 8, 16, 64, 512} {
-				if l != level && n > 1 && n < 512 || l == isa.Generic && n > 1 {
+			for _, n := range []int{1, 2, 4, 8, 16, 32, 64, 512} {
+				if l != level && (n == 2 || n == 4 || n == 32 || n == 64) || l == isa.Generic && n > 1 {
 					continue
 				}
 				b.Run(fmt.Sprintf("%v/%v/rows=%d", l, t, n), func(b *testing.B) { benchMul(b, l, t, 2048, n) })

@@ -106,8 +106,14 @@ func (c call) blocks(m *Matrix, tmp []float32, f func(r rows)) {
 // them takes longest. With more rows a segment of the activations is kept in the cache for all groups.
 const fewRows = 12
 
-// fewPasses is the number of rows up to which kernels for few rows, in passes, are faster than expanding.
-const fewPasses = 64
+// cachedActs is how many bytes of activations stay in the second-level cache while a group of weights is multiplied with
+// all of them; outputs are then brought in only once. More activations are taken segment by segment.
+const cachedActs = 512 << 10
+
+// fewPasses is the number of rows up to which kernels for few rows, in passes, are faster than expanding; half of it for
+// formats with two scales in a block.
+const fewPasses = 32
+
 
 func (n *native) mulQuant(m *Matrix, c call) {
 	s := scratches.Get().(*scratch)
@@ -132,14 +138,18 @@ type quantWork struct {
 
 func (w *quantWork) run(r rows) {
 	blocks := w.m.K / 32
-	if r.n <= fewPasses && w.few[1] != nil {
+	if r.n*w.m.form.shape.scales() <= fewPasses && w.few[1] != nil {
 		w.runFew(r, blocks)
 		return
 	}
-	if r.n <= fewRows {
+	if r.n*blocks*recordBytes <= cachedActs {
 		for g := r.g0; g < r.g1; g += w.n.pair {
 			for b := 0; b < blocks; b += segmentBlocks {
-				w.segment(r, g, min(w.n.pair, r.g1-g), b, min(segmentBlocks, blocks-b), w.m.form.unit(segmentBlocks))
+				ahead := w.m.form.unit(segmentBlocks)
+				if b+segmentBlocks >= blocks {
+					ahead = w.n.pair*w.m.Stride - w.m.form.unit(b)
+				}
+				w.segment(r, g, min(w.n.pair, r.g1-g), b, min(segmentBlocks, blocks-b), ahead)
 			}
 		}
 		return

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func tileSigned32_1x1_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_1x1_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -17,11 +17,13 @@ TEXT ·tileSigned32_1x1_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
 
 block:
 	VPBROADCASTD  40(R9), Z1
@@ -50,10 +52,10 @@ block:
 	ADDQ          $+48, R9
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	VMOVUPS.Z     (SI), K1, Z2
+	MOVQ          DX, R10
+	VMOVUPS.Z     (R10), K1, Z2
 	VADDPS        Z0, Z2, Z2
-	VMOVUPS       Z2, (SI)
+	VMOVUPS       Z2, (R10)
 	IMUL3Q        $+1, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+1, BX, SI
@@ -65,7 +67,7 @@ block:
 	RET
 
 // func tileSigned32_1x2_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_1x2_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -77,12 +79,15 @@ TEXT ·tileSigned32_1x2_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
 
 block:
 	VPBROADCASTD  40(R9), Z2
@@ -124,13 +129,13 @@ block:
 	ADDQ          $+48, R9
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	VMOVUPS.Z     (SI), K1, Z4
+	MOVQ          DX, R10
+	VMOVUPS.Z     (R10), K1, Z4
 	VADDPS        Z0, Z4, Z4
-	VMOVUPS       Z4, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z4
+	VMOVUPS       Z4, (R10)
+	VMOVUPS.Z     (R10)(BX*1), K1, Z4
 	VADDPS        Z1, Z4, Z4
-	VMOVUPS       Z4, (SI)(BX*1)
+	VMOVUPS       Z4, (R10)(BX*1)
 	IMUL3Q        $+2, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+2, BX, SI
@@ -142,7 +147,7 @@ block:
 	RET
 
 // func tileSigned32_1x4_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_1x4_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -154,16 +159,23 @@ TEXT ·tileSigned32_1x4_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
 
 block:
 	VPBROADCASTD  40(R9), Z4
@@ -232,21 +244,21 @@ block:
 	ADDQ          $+48, R10
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	LEAQ          (SI)(BX*2), DI
-	ADDQ          BX, DI
-	VMOVUPS.Z     (SI), K1, Z8
+	MOVQ          DX, R11
+	LEAQ          (R11)(BX*2), R12
+	ADDQ          BX, R12
+	VMOVUPS.Z     (R11), K1, Z8
 	VADDPS        Z0, Z8, Z8
-	VMOVUPS       Z8, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z8
+	VMOVUPS       Z8, (R11)
+	VMOVUPS.Z     (R11)(BX*1), K1, Z8
 	VADDPS        Z1, Z8, Z8
-	VMOVUPS       Z8, (SI)(BX*1)
-	VMOVUPS.Z     (SI)(BX*2), K1, Z8
+	VMOVUPS       Z8, (R11)(BX*1)
+	VMOVUPS.Z     (R11)(BX*2), K1, Z8
 	VADDPS        Z2, Z8, Z8
-	VMOVUPS       Z8, (SI)(BX*2)
-	VMOVUPS.Z     (DI), K1, Z8
+	VMOVUPS       Z8, (R11)(BX*2)
+	VMOVUPS.Z     (R12), K1, Z8
 	VADDPS        Z3, Z8, Z8
-	VMOVUPS       Z8, (DI)
+	VMOVUPS       Z8, (R12)
 	IMUL3Q        $+4, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+4, BX, SI
@@ -258,7 +270,7 @@ block:
 	RET
 
 // func tileSigned32_1x8_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_1x8_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -270,22 +282,35 @@ TEXT ·tileSigned32_1x8_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	LEAQ   (R10)(CX*2), R11
-	ADDQ   CX, R11
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	LEAQ       (R10)(CX*2), R11
+	ADDQ       CX, R11
+	MOVQ       DX, R12
+	LEAQ       (R12)(BX*2), R13
+	ADDQ       BX, R13
+	LEAQ       (R13)(BX*2), R14
+	ADDQ       BX, R14
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R12)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R12)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R13)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R13)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 (R13)(BX*2)
+	VPXORD     Z6, Z6, Z6
+	PREFETCHT0 (R14)
+	VPXORD     Z7, Z7, Z7
+	PREFETCHT0 (R14)(BX*1)
 
 block:
 	VPBROADCASTD  40(R9), Z8
@@ -407,35 +432,35 @@ block:
 	ADDQ          $+48, R11
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	LEAQ          (SI)(BX*2), DI
-	ADDQ          BX, DI
-	LEAQ          (DI)(BX*2), R8
-	ADDQ          BX, R8
-	VMOVUPS.Z     (SI), K1, Z16
+	MOVQ          DX, R12
+	LEAQ          (R12)(BX*2), R13
+	ADDQ          BX, R13
+	LEAQ          (R13)(BX*2), R14
+	ADDQ          BX, R14
+	VMOVUPS.Z     (R12), K1, Z16
 	VADDPS        Z0, Z16, Z16
-	VMOVUPS       Z16, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R12)
+	VMOVUPS.Z     (R12)(BX*1), K1, Z16
 	VADDPS        Z1, Z16, Z16
-	VMOVUPS       Z16, (SI)(BX*1)
-	VMOVUPS.Z     (SI)(BX*2), K1, Z16
+	VMOVUPS       Z16, (R12)(BX*1)
+	VMOVUPS.Z     (R12)(BX*2), K1, Z16
 	VADDPS        Z2, Z16, Z16
-	VMOVUPS       Z16, (SI)(BX*2)
-	VMOVUPS.Z     (DI), K1, Z16
+	VMOVUPS       Z16, (R12)(BX*2)
+	VMOVUPS.Z     (R13), K1, Z16
 	VADDPS        Z3, Z16, Z16
-	VMOVUPS       Z16, (DI)
-	VMOVUPS.Z     (DI)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R13)
+	VMOVUPS.Z     (R13)(BX*1), K1, Z16
 	VADDPS        Z4, Z16, Z16
-	VMOVUPS       Z16, (DI)(BX*1)
-	VMOVUPS.Z     (DI)(BX*2), K1, Z16
+	VMOVUPS       Z16, (R13)(BX*1)
+	VMOVUPS.Z     (R13)(BX*2), K1, Z16
 	VADDPS        Z5, Z16, Z16
-	VMOVUPS       Z16, (DI)(BX*2)
-	VMOVUPS.Z     (R8), K1, Z16
+	VMOVUPS       Z16, (R13)(BX*2)
+	VMOVUPS.Z     (R14), K1, Z16
 	VADDPS        Z6, Z16, Z16
-	VMOVUPS       Z16, (R8)
-	VMOVUPS.Z     (R8)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R14)
+	VMOVUPS.Z     (R14)(BX*1), K1, Z16
 	VADDPS        Z7, Z16, Z16
-	VMOVUPS       Z16, (R8)(BX*1)
+	VMOVUPS       Z16, (R14)(BX*1)
 	IMUL3Q        $+8, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+8, BX, SI
@@ -447,7 +472,7 @@ block:
 	RET
 
 // func tileSigned32_2x1_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_2x1_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -459,12 +484,15 @@ TEXT ·tileSigned32_2x1_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z2, Z2, Z2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 64(R10)
 
 block:
 	VPBROADCASTD 40(R9), Z1
@@ -521,13 +549,13 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z4
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z4
 	VADDPS       Z0, Z4, Z4
-	VMOVUPS      Z4, (SI)
-	VMOVUPS.Z    64(SI), K1, Z4
+	VMOVUPS      Z4, (R10)
+	VMOVUPS.Z    64(R10), K1, Z4
 	VADDPS       Z2, Z4, Z4
-	VMOVUPS      Z4, 64(SI)
+	VMOVUPS      Z4, 64(R10)
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+1, BX, SI
@@ -539,7 +567,7 @@ block:
 	RET
 
 // func tileSigned32_2x2_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_2x2_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -551,14 +579,19 @@ TEXT ·tileSigned32_2x2_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 64(R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 64(R10)(BX*1)
 
 block:
 	VPBROADCASTD 40(R9), Z2
@@ -648,19 +681,19 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z8
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z8
 	VADDPS       Z0, Z8, Z8
-	VMOVUPS      Z8, (SI)
-	VMOVUPS.Z    64(SI), K1, Z8
+	VMOVUPS      Z8, (R10)
+	VMOVUPS.Z    64(R10), K1, Z8
 	VADDPS       Z4, Z8, Z8
-	VMOVUPS      Z8, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z8
+	VMOVUPS      Z8, 64(R10)
+	VMOVUPS.Z    (R10)(BX*1), K1, Z8
 	VADDPS       Z1, Z8, Z8
-	VMOVUPS      Z8, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z8
+	VMOVUPS      Z8, (R10)(BX*1)
+	VMOVUPS.Z    64(R10)(BX*1), K1, Z8
 	VADDPS       Z5, Z8, Z8
-	VMOVUPS      Z8, 64(SI)(BX*1)
+	VMOVUPS      Z8, 64(R10)(BX*1)
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+2, BX, SI
@@ -672,7 +705,7 @@ block:
 	RET
 
 // func tileSigned32_2x3_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_2x3_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -684,16 +717,23 @@ TEXT ·tileSigned32_2x3_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z6, Z6, Z6
+	PREFETCHT0 64(R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
+	VPXORD     Z7, Z7, Z7
+	PREFETCHT0 64(R10)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R10)(BX*2)
+	VPXORD     Z8, Z8, Z8
+	PREFETCHT0 64(R10)(BX*2)
 
 block:
 	VPBROADCASTD 40(R9), Z3
@@ -816,25 +856,25 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z12
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z12
 	VADDPS       Z0, Z12, Z12
-	VMOVUPS      Z12, (SI)
-	VMOVUPS.Z    64(SI), K1, Z12
+	VMOVUPS      Z12, (R10)
+	VMOVUPS.Z    64(R10), K1, Z12
 	VADDPS       Z6, Z12, Z12
-	VMOVUPS      Z12, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z12
+	VMOVUPS      Z12, 64(R10)
+	VMOVUPS.Z    (R10)(BX*1), K1, Z12
 	VADDPS       Z1, Z12, Z12
-	VMOVUPS      Z12, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z12
+	VMOVUPS      Z12, (R10)(BX*1)
+	VMOVUPS.Z    64(R10)(BX*1), K1, Z12
 	VADDPS       Z7, Z12, Z12
-	VMOVUPS      Z12, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z12
+	VMOVUPS      Z12, 64(R10)(BX*1)
+	VMOVUPS.Z    (R10)(BX*2), K1, Z12
 	VADDPS       Z2, Z12, Z12
-	VMOVUPS      Z12, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z12
+	VMOVUPS      Z12, (R10)(BX*2)
+	VMOVUPS.Z    64(R10)(BX*2), K1, Z12
 	VADDPS       Z8, Z12, Z12
-	VMOVUPS      Z12, 64(SI)(BX*2)
+	VMOVUPS      Z12, 64(R10)(BX*2)
 	IMUL3Q       $+3, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+3, BX, SI
@@ -846,7 +886,7 @@ block:
 	RET
 
 // func tileSigned32_2x4_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_2x4_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -858,20 +898,31 @@ TEXT ·tileSigned32_2x4_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z8, Z8, Z8
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z9, Z9, Z9
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z10, Z10, Z10
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z11, Z11, Z11
+	PREFETCHT0 64(R12)
 
 block:
 	VPBROADCASTD 40(R9), Z4
@@ -1028,33 +1079,33 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z16
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z16
 	VADDPS       Z0, Z16, Z16
-	VMOVUPS      Z16, (SI)
-	VMOVUPS.Z    64(SI), K1, Z16
+	VMOVUPS      Z16, (R11)
+	VMOVUPS.Z    64(R11), K1, Z16
 	VADDPS       Z8, Z16, Z16
-	VMOVUPS      Z16, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z16
+	VMOVUPS      Z16, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z16
 	VADDPS       Z1, Z16, Z16
-	VMOVUPS      Z16, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z16
+	VMOVUPS      Z16, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z16
 	VADDPS       Z9, Z16, Z16
-	VMOVUPS      Z16, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z16
+	VMOVUPS      Z16, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z16
 	VADDPS       Z2, Z16, Z16
-	VMOVUPS      Z16, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z16
+	VMOVUPS      Z16, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z16
 	VADDPS       Z10, Z16, Z16
-	VMOVUPS      Z16, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z16
+	VMOVUPS      Z16, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z16
 	VADDPS       Z3, Z16, Z16
-	VMOVUPS      Z16, (DI)
-	VMOVUPS.Z    64(DI), K1, Z16
+	VMOVUPS      Z16, (R12)
+	VMOVUPS.Z    64(R12), K1, Z16
 	VADDPS       Z11, Z16, Z16
-	VMOVUPS      Z16, 64(DI)
+	VMOVUPS      Z16, 64(R12)
 	IMUL3Q       $+4, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+4, BX, SI
@@ -1066,7 +1117,7 @@ block:
 	RET
 
 // func tileSigned32_2x5_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_2x5_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -1078,22 +1129,35 @@ TEXT ·tileSigned32_2x5_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z10, Z10, Z10
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z11, Z11, Z11
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z12, Z12, Z12
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z13, Z13, Z13
+	PREFETCHT0 64(R12)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z14, Z14, Z14
+	PREFETCHT0 64(R12)(BX*1)
 
 block:
 	VPBROADCASTD 40(R9), Z5
@@ -1283,39 +1347,39 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z20
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z20
 	VADDPS       Z0, Z20, Z20
-	VMOVUPS      Z20, (SI)
-	VMOVUPS.Z    64(SI), K1, Z20
+	VMOVUPS      Z20, (R11)
+	VMOVUPS.Z    64(R11), K1, Z20
 	VADDPS       Z10, Z20, Z20
-	VMOVUPS      Z20, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z20
+	VMOVUPS      Z20, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z20
 	VADDPS       Z1, Z20, Z20
-	VMOVUPS      Z20, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z20
+	VMOVUPS      Z20, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z20
 	VADDPS       Z11, Z20, Z20
-	VMOVUPS      Z20, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z20
+	VMOVUPS      Z20, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z20
 	VADDPS       Z2, Z20, Z20
-	VMOVUPS      Z20, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z20
+	VMOVUPS      Z20, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z20
 	VADDPS       Z12, Z20, Z20
-	VMOVUPS      Z20, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z20
+	VMOVUPS      Z20, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z20
 	VADDPS       Z3, Z20, Z20
-	VMOVUPS      Z20, (DI)
-	VMOVUPS.Z    64(DI), K1, Z20
+	VMOVUPS      Z20, (R12)
+	VMOVUPS.Z    64(R12), K1, Z20
 	VADDPS       Z13, Z20, Z20
-	VMOVUPS      Z20, 64(DI)
-	VMOVUPS.Z    (DI)(BX*1), K1, Z20
+	VMOVUPS      Z20, 64(R12)
+	VMOVUPS.Z    (R12)(BX*1), K1, Z20
 	VADDPS       Z4, Z20, Z20
-	VMOVUPS      Z20, (DI)(BX*1)
-	VMOVUPS.Z    64(DI)(BX*1), K1, Z20
+	VMOVUPS      Z20, (R12)(BX*1)
+	VMOVUPS.Z    64(R12)(BX*1), K1, Z20
 	VADDPS       Z14, Z20, Z20
-	VMOVUPS      Z20, 64(DI)(BX*1)
+	VMOVUPS      Z20, 64(R12)(BX*1)
 	IMUL3Q       $+5, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+5, BX, SI
@@ -1327,7 +1391,7 @@ block:
 	RET
 
 // func tileSigned32_2x6_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned32_2x6_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -1339,24 +1403,39 @@ TEXT ·tileSigned32_2x6_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z12, Z12, Z12
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z13, Z13, Z13
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z14, Z14, Z14
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z15, Z15, Z15
+	PREFETCHT0 64(R12)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z16, Z16, Z16
+	PREFETCHT0 64(R12)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 (R12)(BX*2)
+	VPXORD     Z17, Z17, Z17
+	PREFETCHT0 64(R12)(BX*2)
 
 block:
 	VPBROADCASTD 40(R9), Z6
@@ -1579,45 +1658,45 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z24
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z24
 	VADDPS       Z0, Z24, Z24
-	VMOVUPS      Z24, (SI)
-	VMOVUPS.Z    64(SI), K1, Z24
+	VMOVUPS      Z24, (R11)
+	VMOVUPS.Z    64(R11), K1, Z24
 	VADDPS       Z12, Z24, Z24
-	VMOVUPS      Z24, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z24
+	VMOVUPS      Z24, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z24
 	VADDPS       Z1, Z24, Z24
-	VMOVUPS      Z24, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z24
+	VMOVUPS      Z24, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z24
 	VADDPS       Z13, Z24, Z24
-	VMOVUPS      Z24, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z24
+	VMOVUPS      Z24, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z24
 	VADDPS       Z2, Z24, Z24
-	VMOVUPS      Z24, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z24
+	VMOVUPS      Z24, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z24
 	VADDPS       Z14, Z24, Z24
-	VMOVUPS      Z24, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z24
+	VMOVUPS      Z24, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z24
 	VADDPS       Z3, Z24, Z24
-	VMOVUPS      Z24, (DI)
-	VMOVUPS.Z    64(DI), K1, Z24
+	VMOVUPS      Z24, (R12)
+	VMOVUPS.Z    64(R12), K1, Z24
 	VADDPS       Z15, Z24, Z24
-	VMOVUPS      Z24, 64(DI)
-	VMOVUPS.Z    (DI)(BX*1), K1, Z24
+	VMOVUPS      Z24, 64(R12)
+	VMOVUPS.Z    (R12)(BX*1), K1, Z24
 	VADDPS       Z4, Z24, Z24
-	VMOVUPS      Z24, (DI)(BX*1)
-	VMOVUPS.Z    64(DI)(BX*1), K1, Z24
+	VMOVUPS      Z24, (R12)(BX*1)
+	VMOVUPS.Z    64(R12)(BX*1), K1, Z24
 	VADDPS       Z16, Z24, Z24
-	VMOVUPS      Z24, 64(DI)(BX*1)
-	VMOVUPS.Z    (DI)(BX*2), K1, Z24
+	VMOVUPS      Z24, 64(R12)(BX*1)
+	VMOVUPS.Z    (R12)(BX*2), K1, Z24
 	VADDPS       Z5, Z24, Z24
-	VMOVUPS      Z24, (DI)(BX*2)
-	VMOVUPS.Z    64(DI)(BX*2), K1, Z24
+	VMOVUPS      Z24, (R12)(BX*2)
+	VMOVUPS.Z    64(R12)(BX*2), K1, Z24
 	VADDPS       Z17, Z24, Z24
-	VMOVUPS      Z24, 64(DI)(BX*2)
+	VMOVUPS      Z24, 64(R12)(BX*2)
 	IMUL3Q       $+6, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+6, BX, SI
@@ -1629,7 +1708,7 @@ block:
 	RET
 
 // func tileMin32_1x1_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_1x1_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -1641,11 +1720,13 @@ TEXT ·tileMin32_1x1_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
 
 block:
 	VPXORD        Z1, Z1, Z1
@@ -1676,10 +1757,10 @@ block:
 	ADDQ          $+48, R9
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	VMOVUPS.Z     (SI), K1, Z2
+	MOVQ          DX, R10
+	VMOVUPS.Z     (R10), K1, Z2
 	VADDPS        Z0, Z2, Z2
-	VMOVUPS       Z2, (SI)
+	VMOVUPS       Z2, (R10)
 	IMUL3Q        $+1, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+1, BX, SI
@@ -1691,7 +1772,7 @@ block:
 	RET
 
 // func tileMin32_1x2_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_1x2_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -1703,12 +1784,15 @@ TEXT ·tileMin32_1x2_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
 
 block:
 	VPXORD        Z2, Z2, Z2
@@ -1754,13 +1838,13 @@ block:
 	ADDQ          $+48, R9
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	VMOVUPS.Z     (SI), K1, Z4
+	MOVQ          DX, R10
+	VMOVUPS.Z     (R10), K1, Z4
 	VADDPS        Z0, Z4, Z4
-	VMOVUPS       Z4, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z4
+	VMOVUPS       Z4, (R10)
+	VMOVUPS.Z     (R10)(BX*1), K1, Z4
 	VADDPS        Z1, Z4, Z4
-	VMOVUPS       Z4, (SI)(BX*1)
+	VMOVUPS       Z4, (R10)(BX*1)
 	IMUL3Q        $+2, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+2, BX, SI
@@ -1772,7 +1856,7 @@ block:
 	RET
 
 // func tileMin32_1x4_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_1x4_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -1784,16 +1868,23 @@ TEXT ·tileMin32_1x4_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
 
 block:
 	VPXORD        Z4, Z4, Z4
@@ -1870,21 +1961,21 @@ block:
 	ADDQ          $+48, R10
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	LEAQ          (SI)(BX*2), DI
-	ADDQ          BX, DI
-	VMOVUPS.Z     (SI), K1, Z8
+	MOVQ          DX, R11
+	LEAQ          (R11)(BX*2), R12
+	ADDQ          BX, R12
+	VMOVUPS.Z     (R11), K1, Z8
 	VADDPS        Z0, Z8, Z8
-	VMOVUPS       Z8, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z8
+	VMOVUPS       Z8, (R11)
+	VMOVUPS.Z     (R11)(BX*1), K1, Z8
 	VADDPS        Z1, Z8, Z8
-	VMOVUPS       Z8, (SI)(BX*1)
-	VMOVUPS.Z     (SI)(BX*2), K1, Z8
+	VMOVUPS       Z8, (R11)(BX*1)
+	VMOVUPS.Z     (R11)(BX*2), K1, Z8
 	VADDPS        Z2, Z8, Z8
-	VMOVUPS       Z8, (SI)(BX*2)
-	VMOVUPS.Z     (DI), K1, Z8
+	VMOVUPS       Z8, (R11)(BX*2)
+	VMOVUPS.Z     (R12), K1, Z8
 	VADDPS        Z3, Z8, Z8
-	VMOVUPS       Z8, (DI)
+	VMOVUPS       Z8, (R12)
 	IMUL3Q        $+4, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+4, BX, SI
@@ -1896,7 +1987,7 @@ block:
 	RET
 
 // func tileMin32_1x8_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_1x8_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -1908,22 +1999,35 @@ TEXT ·tileMin32_1x8_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	LEAQ   (R10)(CX*2), R11
-	ADDQ   CX, R11
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	LEAQ       (R10)(CX*2), R11
+	ADDQ       CX, R11
+	MOVQ       DX, R12
+	LEAQ       (R12)(BX*2), R13
+	ADDQ       BX, R13
+	LEAQ       (R13)(BX*2), R14
+	ADDQ       BX, R14
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R12)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R12)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R13)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R13)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 (R13)(BX*2)
+	VPXORD     Z6, Z6, Z6
+	PREFETCHT0 (R14)
+	VPXORD     Z7, Z7, Z7
+	PREFETCHT0 (R14)(BX*1)
 
 block:
 	VPXORD        Z8, Z8, Z8
@@ -2061,35 +2165,35 @@ block:
 	ADDQ          $+48, R11
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	LEAQ          (SI)(BX*2), DI
-	ADDQ          BX, DI
-	LEAQ          (DI)(BX*2), R8
-	ADDQ          BX, R8
-	VMOVUPS.Z     (SI), K1, Z16
+	MOVQ          DX, R12
+	LEAQ          (R12)(BX*2), R13
+	ADDQ          BX, R13
+	LEAQ          (R13)(BX*2), R14
+	ADDQ          BX, R14
+	VMOVUPS.Z     (R12), K1, Z16
 	VADDPS        Z0, Z16, Z16
-	VMOVUPS       Z16, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R12)
+	VMOVUPS.Z     (R12)(BX*1), K1, Z16
 	VADDPS        Z1, Z16, Z16
-	VMOVUPS       Z16, (SI)(BX*1)
-	VMOVUPS.Z     (SI)(BX*2), K1, Z16
+	VMOVUPS       Z16, (R12)(BX*1)
+	VMOVUPS.Z     (R12)(BX*2), K1, Z16
 	VADDPS        Z2, Z16, Z16
-	VMOVUPS       Z16, (SI)(BX*2)
-	VMOVUPS.Z     (DI), K1, Z16
+	VMOVUPS       Z16, (R12)(BX*2)
+	VMOVUPS.Z     (R13), K1, Z16
 	VADDPS        Z3, Z16, Z16
-	VMOVUPS       Z16, (DI)
-	VMOVUPS.Z     (DI)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R13)
+	VMOVUPS.Z     (R13)(BX*1), K1, Z16
 	VADDPS        Z4, Z16, Z16
-	VMOVUPS       Z16, (DI)(BX*1)
-	VMOVUPS.Z     (DI)(BX*2), K1, Z16
+	VMOVUPS       Z16, (R13)(BX*1)
+	VMOVUPS.Z     (R13)(BX*2), K1, Z16
 	VADDPS        Z5, Z16, Z16
-	VMOVUPS       Z16, (DI)(BX*2)
-	VMOVUPS.Z     (R8), K1, Z16
+	VMOVUPS       Z16, (R13)(BX*2)
+	VMOVUPS.Z     (R14), K1, Z16
 	VADDPS        Z6, Z16, Z16
-	VMOVUPS       Z16, (R8)
-	VMOVUPS.Z     (R8)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R14)
+	VMOVUPS.Z     (R14)(BX*1), K1, Z16
 	VADDPS        Z7, Z16, Z16
-	VMOVUPS       Z16, (R8)(BX*1)
+	VMOVUPS       Z16, (R14)(BX*1)
 	IMUL3Q        $+8, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+8, BX, SI
@@ -2101,7 +2205,7 @@ block:
 	RET
 
 // func tileMin32_2x1_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_2x1_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -2113,12 +2217,15 @@ TEXT ·tileMin32_2x1_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z2, Z2, Z2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 64(R10)
 
 block:
 	VPXORD       Z1, Z1, Z1
@@ -2178,13 +2285,13 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z4
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z4
 	VADDPS       Z0, Z4, Z4
-	VMOVUPS      Z4, (SI)
-	VMOVUPS.Z    64(SI), K1, Z4
+	VMOVUPS      Z4, (R10)
+	VMOVUPS.Z    64(R10), K1, Z4
 	VADDPS       Z2, Z4, Z4
-	VMOVUPS      Z4, 64(SI)
+	VMOVUPS      Z4, 64(R10)
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+1, BX, SI
@@ -2196,7 +2303,7 @@ block:
 	RET
 
 // func tileMin32_2x2_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_2x2_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -2208,14 +2315,19 @@ TEXT ·tileMin32_2x2_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 64(R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 64(R10)(BX*1)
 
 block:
 	VPXORD       Z2, Z2, Z2
@@ -2311,19 +2423,19 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z8
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z8
 	VADDPS       Z0, Z8, Z8
-	VMOVUPS      Z8, (SI)
-	VMOVUPS.Z    64(SI), K1, Z8
+	VMOVUPS      Z8, (R10)
+	VMOVUPS.Z    64(R10), K1, Z8
 	VADDPS       Z4, Z8, Z8
-	VMOVUPS      Z8, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z8
+	VMOVUPS      Z8, 64(R10)
+	VMOVUPS.Z    (R10)(BX*1), K1, Z8
 	VADDPS       Z1, Z8, Z8
-	VMOVUPS      Z8, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z8
+	VMOVUPS      Z8, (R10)(BX*1)
+	VMOVUPS.Z    64(R10)(BX*1), K1, Z8
 	VADDPS       Z5, Z8, Z8
-	VMOVUPS      Z8, 64(SI)(BX*1)
+	VMOVUPS      Z8, 64(R10)(BX*1)
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+2, BX, SI
@@ -2335,7 +2447,7 @@ block:
 	RET
 
 // func tileMin32_2x3_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_2x3_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -2347,16 +2459,23 @@ TEXT ·tileMin32_2x3_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z6, Z6, Z6
+	PREFETCHT0 64(R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
+	VPXORD     Z7, Z7, Z7
+	PREFETCHT0 64(R10)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R10)(BX*2)
+	VPXORD     Z8, Z8, Z8
+	PREFETCHT0 64(R10)(BX*2)
 
 block:
 	VPXORD       Z3, Z3, Z3
@@ -2488,25 +2607,25 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z12
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z12
 	VADDPS       Z0, Z12, Z12
-	VMOVUPS      Z12, (SI)
-	VMOVUPS.Z    64(SI), K1, Z12
+	VMOVUPS      Z12, (R10)
+	VMOVUPS.Z    64(R10), K1, Z12
 	VADDPS       Z6, Z12, Z12
-	VMOVUPS      Z12, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z12
+	VMOVUPS      Z12, 64(R10)
+	VMOVUPS.Z    (R10)(BX*1), K1, Z12
 	VADDPS       Z1, Z12, Z12
-	VMOVUPS      Z12, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z12
+	VMOVUPS      Z12, (R10)(BX*1)
+	VMOVUPS.Z    64(R10)(BX*1), K1, Z12
 	VADDPS       Z7, Z12, Z12
-	VMOVUPS      Z12, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z12
+	VMOVUPS      Z12, 64(R10)(BX*1)
+	VMOVUPS.Z    (R10)(BX*2), K1, Z12
 	VADDPS       Z2, Z12, Z12
-	VMOVUPS      Z12, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z12
+	VMOVUPS      Z12, (R10)(BX*2)
+	VMOVUPS.Z    64(R10)(BX*2), K1, Z12
 	VADDPS       Z8, Z12, Z12
-	VMOVUPS      Z12, 64(SI)(BX*2)
+	VMOVUPS      Z12, 64(R10)(BX*2)
 	IMUL3Q       $+3, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+3, BX, SI
@@ -2518,7 +2637,7 @@ block:
 	RET
 
 // func tileMin32_2x4_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_2x4_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -2530,20 +2649,31 @@ TEXT ·tileMin32_2x4_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z8, Z8, Z8
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z9, Z9, Z9
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z10, Z10, Z10
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z11, Z11, Z11
+	PREFETCHT0 64(R12)
 
 block:
 	VPXORD       Z4, Z4, Z4
@@ -2712,33 +2842,33 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z16
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z16
 	VADDPS       Z0, Z16, Z16
-	VMOVUPS      Z16, (SI)
-	VMOVUPS.Z    64(SI), K1, Z16
+	VMOVUPS      Z16, (R11)
+	VMOVUPS.Z    64(R11), K1, Z16
 	VADDPS       Z8, Z16, Z16
-	VMOVUPS      Z16, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z16
+	VMOVUPS      Z16, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z16
 	VADDPS       Z1, Z16, Z16
-	VMOVUPS      Z16, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z16
+	VMOVUPS      Z16, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z16
 	VADDPS       Z9, Z16, Z16
-	VMOVUPS      Z16, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z16
+	VMOVUPS      Z16, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z16
 	VADDPS       Z2, Z16, Z16
-	VMOVUPS      Z16, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z16
+	VMOVUPS      Z16, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z16
 	VADDPS       Z10, Z16, Z16
-	VMOVUPS      Z16, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z16
+	VMOVUPS      Z16, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z16
 	VADDPS       Z3, Z16, Z16
-	VMOVUPS      Z16, (DI)
-	VMOVUPS.Z    64(DI), K1, Z16
+	VMOVUPS      Z16, (R12)
+	VMOVUPS.Z    64(R12), K1, Z16
 	VADDPS       Z11, Z16, Z16
-	VMOVUPS      Z16, 64(DI)
+	VMOVUPS      Z16, 64(R12)
 	IMUL3Q       $+4, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+4, BX, SI
@@ -2750,7 +2880,7 @@ block:
 	RET
 
 // func tileMin32_2x5_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_2x5_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -2762,22 +2892,35 @@ TEXT ·tileMin32_2x5_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z10, Z10, Z10
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z11, Z11, Z11
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z12, Z12, Z12
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z13, Z13, Z13
+	PREFETCHT0 64(R12)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z14, Z14, Z14
+	PREFETCHT0 64(R12)(BX*1)
 
 block:
 	VPXORD       Z5, Z5, Z5
@@ -2982,39 +3125,39 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z20
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z20
 	VADDPS       Z0, Z20, Z20
-	VMOVUPS      Z20, (SI)
-	VMOVUPS.Z    64(SI), K1, Z20
+	VMOVUPS      Z20, (R11)
+	VMOVUPS.Z    64(R11), K1, Z20
 	VADDPS       Z10, Z20, Z20
-	VMOVUPS      Z20, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z20
+	VMOVUPS      Z20, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z20
 	VADDPS       Z1, Z20, Z20
-	VMOVUPS      Z20, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z20
+	VMOVUPS      Z20, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z20
 	VADDPS       Z11, Z20, Z20
-	VMOVUPS      Z20, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z20
+	VMOVUPS      Z20, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z20
 	VADDPS       Z2, Z20, Z20
-	VMOVUPS      Z20, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z20
+	VMOVUPS      Z20, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z20
 	VADDPS       Z12, Z20, Z20
-	VMOVUPS      Z20, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z20
+	VMOVUPS      Z20, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z20
 	VADDPS       Z3, Z20, Z20
-	VMOVUPS      Z20, (DI)
-	VMOVUPS.Z    64(DI), K1, Z20
+	VMOVUPS      Z20, (R12)
+	VMOVUPS.Z    64(R12), K1, Z20
 	VADDPS       Z13, Z20, Z20
-	VMOVUPS      Z20, 64(DI)
-	VMOVUPS.Z    (DI)(BX*1), K1, Z20
+	VMOVUPS      Z20, 64(R12)
+	VMOVUPS.Z    (R12)(BX*1), K1, Z20
 	VADDPS       Z4, Z20, Z20
-	VMOVUPS      Z20, (DI)(BX*1)
-	VMOVUPS.Z    64(DI)(BX*1), K1, Z20
+	VMOVUPS      Z20, (R12)(BX*1)
+	VMOVUPS.Z    64(R12)(BX*1), K1, Z20
 	VADDPS       Z14, Z20, Z20
-	VMOVUPS      Z20, 64(DI)(BX*1)
+	VMOVUPS      Z20, 64(R12)(BX*1)
 	IMUL3Q       $+5, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+5, BX, SI
@@ -3026,7 +3169,7 @@ block:
 	RET
 
 // func tileMin32_2x6_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin32_2x6_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -3038,24 +3181,39 @@ TEXT ·tileMin32_2x6_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z12, Z12, Z12
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z13, Z13, Z13
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z14, Z14, Z14
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z15, Z15, Z15
+	PREFETCHT0 64(R12)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z16, Z16, Z16
+	PREFETCHT0 64(R12)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 (R12)(BX*2)
+	VPXORD     Z17, Z17, Z17
+	PREFETCHT0 64(R12)(BX*2)
 
 block:
 	VPXORD       Z6, Z6, Z6
@@ -3296,45 +3454,45 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z24
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z24
 	VADDPS       Z0, Z24, Z24
-	VMOVUPS      Z24, (SI)
-	VMOVUPS.Z    64(SI), K1, Z24
+	VMOVUPS      Z24, (R11)
+	VMOVUPS.Z    64(R11), K1, Z24
 	VADDPS       Z12, Z24, Z24
-	VMOVUPS      Z24, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z24
+	VMOVUPS      Z24, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z24
 	VADDPS       Z1, Z24, Z24
-	VMOVUPS      Z24, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z24
+	VMOVUPS      Z24, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z24
 	VADDPS       Z13, Z24, Z24
-	VMOVUPS      Z24, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z24
+	VMOVUPS      Z24, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z24
 	VADDPS       Z2, Z24, Z24
-	VMOVUPS      Z24, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z24
+	VMOVUPS      Z24, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z24
 	VADDPS       Z14, Z24, Z24
-	VMOVUPS      Z24, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z24
+	VMOVUPS      Z24, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z24
 	VADDPS       Z3, Z24, Z24
-	VMOVUPS      Z24, (DI)
-	VMOVUPS.Z    64(DI), K1, Z24
+	VMOVUPS      Z24, (R12)
+	VMOVUPS.Z    64(R12), K1, Z24
 	VADDPS       Z15, Z24, Z24
-	VMOVUPS      Z24, 64(DI)
-	VMOVUPS.Z    (DI)(BX*1), K1, Z24
+	VMOVUPS      Z24, 64(R12)
+	VMOVUPS.Z    (R12)(BX*1), K1, Z24
 	VADDPS       Z4, Z24, Z24
-	VMOVUPS      Z24, (DI)(BX*1)
-	VMOVUPS.Z    64(DI)(BX*1), K1, Z24
+	VMOVUPS      Z24, (R12)(BX*1)
+	VMOVUPS.Z    64(R12)(BX*1), K1, Z24
 	VADDPS       Z16, Z24, Z24
-	VMOVUPS      Z24, 64(DI)(BX*1)
-	VMOVUPS.Z    (DI)(BX*2), K1, Z24
+	VMOVUPS      Z24, 64(R12)(BX*1)
+	VMOVUPS.Z    (R12)(BX*2), K1, Z24
 	VADDPS       Z5, Z24, Z24
-	VMOVUPS      Z24, (DI)(BX*2)
-	VMOVUPS.Z    64(DI)(BX*2), K1, Z24
+	VMOVUPS      Z24, (R12)(BX*2)
+	VMOVUPS.Z    64(R12)(BX*2), K1, Z24
 	VADDPS       Z17, Z24, Z24
-	VMOVUPS      Z24, 64(DI)(BX*2)
+	VMOVUPS      Z24, 64(R12)(BX*2)
 	IMUL3Q       $+6, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+6, BX, SI
@@ -3346,7 +3504,7 @@ block:
 	RET
 
 // func tileSigned16_1x1_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_1x1_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -3358,11 +3516,13 @@ TEXT ·tileSigned16_1x1_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
 
 block:
 	VPBROADCASTD  44(R9), Z1
@@ -3398,10 +3558,10 @@ block:
 	ADDQ          $+48, R9
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	VMOVUPS.Z     (SI), K1, Z2
+	MOVQ          DX, R10
+	VMOVUPS.Z     (R10), K1, Z2
 	VADDPS        Z0, Z2, Z2
-	VMOVUPS       Z2, (SI)
+	VMOVUPS       Z2, (R10)
 	IMUL3Q        $+1, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+1, BX, SI
@@ -3413,7 +3573,7 @@ block:
 	RET
 
 // func tileSigned16_1x2_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_1x2_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -3425,12 +3585,15 @@ TEXT ·tileSigned16_1x2_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
 
 block:
 	VPBROADCASTD  44(R9), Z2
@@ -3486,13 +3649,13 @@ block:
 	ADDQ          $+48, R9
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	VMOVUPS.Z     (SI), K1, Z4
+	MOVQ          DX, R10
+	VMOVUPS.Z     (R10), K1, Z4
 	VADDPS        Z0, Z4, Z4
-	VMOVUPS       Z4, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z4
+	VMOVUPS       Z4, (R10)
+	VMOVUPS.Z     (R10)(BX*1), K1, Z4
 	VADDPS        Z1, Z4, Z4
-	VMOVUPS       Z4, (SI)(BX*1)
+	VMOVUPS       Z4, (R10)(BX*1)
 	IMUL3Q        $+2, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+2, BX, SI
@@ -3504,7 +3667,7 @@ block:
 	RET
 
 // func tileSigned16_1x4_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_1x4_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -3516,16 +3679,23 @@ TEXT ·tileSigned16_1x4_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
 
 block:
 	VPBROADCASTD  44(R9), Z4
@@ -3622,21 +3792,21 @@ block:
 	ADDQ          $+48, R10
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	LEAQ          (SI)(BX*2), DI
-	ADDQ          BX, DI
-	VMOVUPS.Z     (SI), K1, Z8
+	MOVQ          DX, R11
+	LEAQ          (R11)(BX*2), R12
+	ADDQ          BX, R12
+	VMOVUPS.Z     (R11), K1, Z8
 	VADDPS        Z0, Z8, Z8
-	VMOVUPS       Z8, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z8
+	VMOVUPS       Z8, (R11)
+	VMOVUPS.Z     (R11)(BX*1), K1, Z8
 	VADDPS        Z1, Z8, Z8
-	VMOVUPS       Z8, (SI)(BX*1)
-	VMOVUPS.Z     (SI)(BX*2), K1, Z8
+	VMOVUPS       Z8, (R11)(BX*1)
+	VMOVUPS.Z     (R11)(BX*2), K1, Z8
 	VADDPS        Z2, Z8, Z8
-	VMOVUPS       Z8, (SI)(BX*2)
-	VMOVUPS.Z     (DI), K1, Z8
+	VMOVUPS       Z8, (R11)(BX*2)
+	VMOVUPS.Z     (R12), K1, Z8
 	VADDPS        Z3, Z8, Z8
-	VMOVUPS       Z8, (DI)
+	VMOVUPS       Z8, (R12)
 	IMUL3Q        $+4, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+4, BX, SI
@@ -3648,7 +3818,7 @@ block:
 	RET
 
 // func tileSigned16_1x8_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_1x8_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -3660,22 +3830,35 @@ TEXT ·tileSigned16_1x8_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	LEAQ   (R10)(CX*2), R11
-	ADDQ   CX, R11
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	LEAQ       (R10)(CX*2), R11
+	ADDQ       CX, R11
+	MOVQ       DX, R12
+	LEAQ       (R12)(BX*2), R13
+	ADDQ       BX, R13
+	LEAQ       (R13)(BX*2), R14
+	ADDQ       BX, R14
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R12)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R12)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R13)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R13)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 (R13)(BX*2)
+	VPXORD     Z6, Z6, Z6
+	PREFETCHT0 (R14)
+	VPXORD     Z7, Z7, Z7
+	PREFETCHT0 (R14)(BX*1)
 
 block:
 	VPBROADCASTD  44(R9), Z8
@@ -3853,35 +4036,35 @@ block:
 	ADDQ          $+48, R11
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	LEAQ          (SI)(BX*2), DI
-	ADDQ          BX, DI
-	LEAQ          (DI)(BX*2), R8
-	ADDQ          BX, R8
-	VMOVUPS.Z     (SI), K1, Z16
+	MOVQ          DX, R12
+	LEAQ          (R12)(BX*2), R13
+	ADDQ          BX, R13
+	LEAQ          (R13)(BX*2), R14
+	ADDQ          BX, R14
+	VMOVUPS.Z     (R12), K1, Z16
 	VADDPS        Z0, Z16, Z16
-	VMOVUPS       Z16, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R12)
+	VMOVUPS.Z     (R12)(BX*1), K1, Z16
 	VADDPS        Z1, Z16, Z16
-	VMOVUPS       Z16, (SI)(BX*1)
-	VMOVUPS.Z     (SI)(BX*2), K1, Z16
+	VMOVUPS       Z16, (R12)(BX*1)
+	VMOVUPS.Z     (R12)(BX*2), K1, Z16
 	VADDPS        Z2, Z16, Z16
-	VMOVUPS       Z16, (SI)(BX*2)
-	VMOVUPS.Z     (DI), K1, Z16
+	VMOVUPS       Z16, (R12)(BX*2)
+	VMOVUPS.Z     (R13), K1, Z16
 	VADDPS        Z3, Z16, Z16
-	VMOVUPS       Z16, (DI)
-	VMOVUPS.Z     (DI)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R13)
+	VMOVUPS.Z     (R13)(BX*1), K1, Z16
 	VADDPS        Z4, Z16, Z16
-	VMOVUPS       Z16, (DI)(BX*1)
-	VMOVUPS.Z     (DI)(BX*2), K1, Z16
+	VMOVUPS       Z16, (R13)(BX*1)
+	VMOVUPS.Z     (R13)(BX*2), K1, Z16
 	VADDPS        Z5, Z16, Z16
-	VMOVUPS       Z16, (DI)(BX*2)
-	VMOVUPS.Z     (R8), K1, Z16
+	VMOVUPS       Z16, (R13)(BX*2)
+	VMOVUPS.Z     (R14), K1, Z16
 	VADDPS        Z6, Z16, Z16
-	VMOVUPS       Z16, (R8)
-	VMOVUPS.Z     (R8)(BX*1), K1, Z16
+	VMOVUPS       Z16, (R14)
+	VMOVUPS.Z     (R14)(BX*1), K1, Z16
 	VADDPS        Z7, Z16, Z16
-	VMOVUPS       Z16, (R8)(BX*1)
+	VMOVUPS       Z16, (R14)(BX*1)
 	IMUL3Q        $+8, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+8, BX, SI
@@ -3893,7 +4076,7 @@ block:
 	RET
 
 // func tileSigned16_2x1_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_2x1_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -3905,12 +4088,15 @@ TEXT ·tileSigned16_2x1_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z2, Z2, Z2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 64(R10)
 
 block:
 	VPBROADCASTD 44(R9), Z1
@@ -3978,13 +4164,13 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z4
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z4
 	VADDPS       Z0, Z4, Z4
-	VMOVUPS      Z4, (SI)
-	VMOVUPS.Z    64(SI), K1, Z4
+	VMOVUPS      Z4, (R10)
+	VMOVUPS.Z    64(R10), K1, Z4
 	VADDPS       Z2, Z4, Z4
-	VMOVUPS      Z4, 64(SI)
+	VMOVUPS      Z4, 64(R10)
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+1, BX, SI
@@ -3996,7 +4182,7 @@ block:
 	RET
 
 // func tileSigned16_2x2_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_2x2_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -4008,14 +4194,19 @@ TEXT ·tileSigned16_2x2_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 64(R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 64(R10)(BX*1)
 
 block:
 	VPBROADCASTD 44(R9), Z2
@@ -4127,19 +4318,19 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z8
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z8
 	VADDPS       Z0, Z8, Z8
-	VMOVUPS      Z8, (SI)
-	VMOVUPS.Z    64(SI), K1, Z8
+	VMOVUPS      Z8, (R10)
+	VMOVUPS.Z    64(R10), K1, Z8
 	VADDPS       Z4, Z8, Z8
-	VMOVUPS      Z8, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z8
+	VMOVUPS      Z8, 64(R10)
+	VMOVUPS.Z    (R10)(BX*1), K1, Z8
 	VADDPS       Z1, Z8, Z8
-	VMOVUPS      Z8, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z8
+	VMOVUPS      Z8, (R10)(BX*1)
+	VMOVUPS.Z    64(R10)(BX*1), K1, Z8
 	VADDPS       Z5, Z8, Z8
-	VMOVUPS      Z8, 64(SI)(BX*1)
+	VMOVUPS      Z8, 64(R10)(BX*1)
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+2, BX, SI
@@ -4151,7 +4342,7 @@ block:
 	RET
 
 // func tileSigned16_2x3_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_2x3_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -4163,16 +4354,23 @@ TEXT ·tileSigned16_2x3_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z6, Z6, Z6
+	PREFETCHT0 64(R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
+	VPXORD     Z7, Z7, Z7
+	PREFETCHT0 64(R10)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R10)(BX*2)
+	VPXORD     Z8, Z8, Z8
+	PREFETCHT0 64(R10)(BX*2)
 
 block:
 	VPBROADCASTD 44(R9), Z3
@@ -4328,25 +4526,25 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z12
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z12
 	VADDPS       Z0, Z12, Z12
-	VMOVUPS      Z12, (SI)
-	VMOVUPS.Z    64(SI), K1, Z12
+	VMOVUPS      Z12, (R10)
+	VMOVUPS.Z    64(R10), K1, Z12
 	VADDPS       Z6, Z12, Z12
-	VMOVUPS      Z12, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z12
+	VMOVUPS      Z12, 64(R10)
+	VMOVUPS.Z    (R10)(BX*1), K1, Z12
 	VADDPS       Z1, Z12, Z12
-	VMOVUPS      Z12, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z12
+	VMOVUPS      Z12, (R10)(BX*1)
+	VMOVUPS.Z    64(R10)(BX*1), K1, Z12
 	VADDPS       Z7, Z12, Z12
-	VMOVUPS      Z12, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z12
+	VMOVUPS      Z12, 64(R10)(BX*1)
+	VMOVUPS.Z    (R10)(BX*2), K1, Z12
 	VADDPS       Z2, Z12, Z12
-	VMOVUPS      Z12, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z12
+	VMOVUPS      Z12, (R10)(BX*2)
+	VMOVUPS.Z    64(R10)(BX*2), K1, Z12
 	VADDPS       Z8, Z12, Z12
-	VMOVUPS      Z12, 64(SI)(BX*2)
+	VMOVUPS      Z12, 64(R10)(BX*2)
 	IMUL3Q       $+3, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+3, BX, SI
@@ -4358,7 +4556,7 @@ block:
 	RET
 
 // func tileSigned16_2x4_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_2x4_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -4370,20 +4568,31 @@ TEXT ·tileSigned16_2x4_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z8, Z8, Z8
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z9, Z9, Z9
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z10, Z10, Z10
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z11, Z11, Z11
+	PREFETCHT0 64(R12)
 
 block:
 	VPBROADCASTD 44(R9), Z4
@@ -4584,33 +4793,33 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z16
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z16
 	VADDPS       Z0, Z16, Z16
-	VMOVUPS      Z16, (SI)
-	VMOVUPS.Z    64(SI), K1, Z16
+	VMOVUPS      Z16, (R11)
+	VMOVUPS.Z    64(R11), K1, Z16
 	VADDPS       Z8, Z16, Z16
-	VMOVUPS      Z16, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z16
+	VMOVUPS      Z16, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z16
 	VADDPS       Z1, Z16, Z16
-	VMOVUPS      Z16, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z16
+	VMOVUPS      Z16, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z16
 	VADDPS       Z9, Z16, Z16
-	VMOVUPS      Z16, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z16
+	VMOVUPS      Z16, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z16
 	VADDPS       Z2, Z16, Z16
-	VMOVUPS      Z16, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z16
+	VMOVUPS      Z16, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z16
 	VADDPS       Z10, Z16, Z16
-	VMOVUPS      Z16, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z16
+	VMOVUPS      Z16, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z16
 	VADDPS       Z3, Z16, Z16
-	VMOVUPS      Z16, (DI)
-	VMOVUPS.Z    64(DI), K1, Z16
+	VMOVUPS      Z16, (R12)
+	VMOVUPS.Z    64(R12), K1, Z16
 	VADDPS       Z11, Z16, Z16
-	VMOVUPS      Z16, 64(DI)
+	VMOVUPS      Z16, 64(R12)
 	IMUL3Q       $+4, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+4, BX, SI
@@ -4622,7 +4831,7 @@ block:
 	RET
 
 // func tileSigned16_2x5_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_2x5_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -4634,22 +4843,35 @@ TEXT ·tileSigned16_2x5_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z10, Z10, Z10
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z11, Z11, Z11
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z12, Z12, Z12
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z13, Z13, Z13
+	PREFETCHT0 64(R12)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z14, Z14, Z14
+	PREFETCHT0 64(R12)(BX*1)
 
 block:
 	VPBROADCASTD 44(R9), Z5
@@ -4894,39 +5116,39 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z20
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z20
 	VADDPS       Z0, Z20, Z20
-	VMOVUPS      Z20, (SI)
-	VMOVUPS.Z    64(SI), K1, Z20
+	VMOVUPS      Z20, (R11)
+	VMOVUPS.Z    64(R11), K1, Z20
 	VADDPS       Z10, Z20, Z20
-	VMOVUPS      Z20, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z20
+	VMOVUPS      Z20, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z20
 	VADDPS       Z1, Z20, Z20
-	VMOVUPS      Z20, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z20
+	VMOVUPS      Z20, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z20
 	VADDPS       Z11, Z20, Z20
-	VMOVUPS      Z20, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z20
+	VMOVUPS      Z20, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z20
 	VADDPS       Z2, Z20, Z20
-	VMOVUPS      Z20, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z20
+	VMOVUPS      Z20, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z20
 	VADDPS       Z12, Z20, Z20
-	VMOVUPS      Z20, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z20
+	VMOVUPS      Z20, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z20
 	VADDPS       Z3, Z20, Z20
-	VMOVUPS      Z20, (DI)
-	VMOVUPS.Z    64(DI), K1, Z20
+	VMOVUPS      Z20, (R12)
+	VMOVUPS.Z    64(R12), K1, Z20
 	VADDPS       Z13, Z20, Z20
-	VMOVUPS      Z20, 64(DI)
-	VMOVUPS.Z    (DI)(BX*1), K1, Z20
+	VMOVUPS      Z20, 64(R12)
+	VMOVUPS.Z    (R12)(BX*1), K1, Z20
 	VADDPS       Z4, Z20, Z20
-	VMOVUPS      Z20, (DI)(BX*1)
-	VMOVUPS.Z    64(DI)(BX*1), K1, Z20
+	VMOVUPS      Z20, (R12)(BX*1)
+	VMOVUPS.Z    64(R12)(BX*1), K1, Z20
 	VADDPS       Z14, Z20, Z20
-	VMOVUPS      Z20, 64(DI)(BX*1)
+	VMOVUPS      Z20, 64(R12)(BX*1)
 	IMUL3Q       $+5, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+5, BX, SI
@@ -4938,7 +5160,7 @@ block:
 	RET
 
 // func tileSigned16_2x6_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileSigned16_2x6_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -4950,24 +5172,39 @@ TEXT ·tileSigned16_2x6_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z12, Z12, Z12
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z13, Z13, Z13
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z14, Z14, Z14
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z15, Z15, Z15
+	PREFETCHT0 64(R12)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z16, Z16, Z16
+	PREFETCHT0 64(R12)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 (R12)(BX*2)
+	VPXORD     Z17, Z17, Z17
+	PREFETCHT0 64(R12)(BX*2)
 
 block:
 	VPBROADCASTD 44(R9), Z6
@@ -5256,45 +5493,45 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z24
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z24
 	VADDPS       Z0, Z24, Z24
-	VMOVUPS      Z24, (SI)
-	VMOVUPS.Z    64(SI), K1, Z24
+	VMOVUPS      Z24, (R11)
+	VMOVUPS.Z    64(R11), K1, Z24
 	VADDPS       Z12, Z24, Z24
-	VMOVUPS      Z24, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z24
+	VMOVUPS      Z24, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z24
 	VADDPS       Z1, Z24, Z24
-	VMOVUPS      Z24, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z24
+	VMOVUPS      Z24, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z24
 	VADDPS       Z13, Z24, Z24
-	VMOVUPS      Z24, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z24
+	VMOVUPS      Z24, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z24
 	VADDPS       Z2, Z24, Z24
-	VMOVUPS      Z24, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z24
+	VMOVUPS      Z24, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z24
 	VADDPS       Z14, Z24, Z24
-	VMOVUPS      Z24, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z24
+	VMOVUPS      Z24, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z24
 	VADDPS       Z3, Z24, Z24
-	VMOVUPS      Z24, (DI)
-	VMOVUPS.Z    64(DI), K1, Z24
+	VMOVUPS      Z24, (R12)
+	VMOVUPS.Z    64(R12), K1, Z24
 	VADDPS       Z15, Z24, Z24
-	VMOVUPS      Z24, 64(DI)
-	VMOVUPS.Z    (DI)(BX*1), K1, Z24
+	VMOVUPS      Z24, 64(R12)
+	VMOVUPS.Z    (R12)(BX*1), K1, Z24
 	VADDPS       Z4, Z24, Z24
-	VMOVUPS      Z24, (DI)(BX*1)
-	VMOVUPS.Z    64(DI)(BX*1), K1, Z24
+	VMOVUPS      Z24, (R12)(BX*1)
+	VMOVUPS.Z    64(R12)(BX*1), K1, Z24
 	VADDPS       Z16, Z24, Z24
-	VMOVUPS      Z24, 64(DI)(BX*1)
-	VMOVUPS.Z    (DI)(BX*2), K1, Z24
+	VMOVUPS      Z24, 64(R12)(BX*1)
+	VMOVUPS.Z    (R12)(BX*2), K1, Z24
 	VADDPS       Z5, Z24, Z24
-	VMOVUPS      Z24, (DI)(BX*2)
-	VMOVUPS.Z    64(DI)(BX*2), K1, Z24
+	VMOVUPS      Z24, (R12)(BX*2)
+	VMOVUPS.Z    64(R12)(BX*2), K1, Z24
 	VADDPS       Z17, Z24, Z24
-	VMOVUPS      Z24, 64(DI)(BX*2)
+	VMOVUPS      Z24, 64(R12)(BX*2)
 	IMUL3Q       $+6, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+6, BX, SI
@@ -5306,7 +5543,7 @@ block:
 	RET
 
 // func tileMin16_1x1_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_1x1_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -5318,11 +5555,13 @@ TEXT ·tileMin16_1x1_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
 
 block:
 	VPXORD        Z1, Z1, Z1
@@ -5371,10 +5610,10 @@ block:
 	ADDQ          $+48, R9
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	VMOVUPS.Z     (SI), K1, Z3
+	MOVQ          DX, R10
+	VMOVUPS.Z     (R10), K1, Z3
 	VADDPS        Z0, Z3, Z3
-	VMOVUPS       Z3, (SI)
+	VMOVUPS       Z3, (R10)
 	IMUL3Q        $+1, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+1, BX, SI
@@ -5386,7 +5625,7 @@ block:
 	RET
 
 // func tileMin16_1x2_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_1x2_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -5398,12 +5637,15 @@ TEXT ·tileMin16_1x2_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
 
 block:
 	VPXORD        Z2, Z2, Z2
@@ -5485,13 +5727,13 @@ block:
 	ADDQ          $+48, R9
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	VMOVUPS.Z     (SI), K1, Z5
+	MOVQ          DX, R10
+	VMOVUPS.Z     (R10), K1, Z5
 	VADDPS        Z0, Z5, Z5
-	VMOVUPS       Z5, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z5
+	VMOVUPS       Z5, (R10)
+	VMOVUPS.Z     (R10)(BX*1), K1, Z5
 	VADDPS        Z1, Z5, Z5
-	VMOVUPS       Z5, (SI)(BX*1)
+	VMOVUPS       Z5, (R10)(BX*1)
 	IMUL3Q        $+2, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+2, BX, SI
@@ -5503,7 +5745,7 @@ block:
 	RET
 
 // func tileMin16_1x4_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_1x4_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -5515,16 +5757,23 @@ TEXT ·tileMin16_1x4_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
 
 block:
 	VPXORD        Z4, Z4, Z4
@@ -5673,21 +5922,21 @@ block:
 	ADDQ          $+48, R10
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	LEAQ          (SI)(BX*2), DI
-	ADDQ          BX, DI
-	VMOVUPS.Z     (SI), K1, Z9
+	MOVQ          DX, R11
+	LEAQ          (R11)(BX*2), R12
+	ADDQ          BX, R12
+	VMOVUPS.Z     (R11), K1, Z9
 	VADDPS        Z0, Z9, Z9
-	VMOVUPS       Z9, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z9
+	VMOVUPS       Z9, (R11)
+	VMOVUPS.Z     (R11)(BX*1), K1, Z9
 	VADDPS        Z1, Z9, Z9
-	VMOVUPS       Z9, (SI)(BX*1)
-	VMOVUPS.Z     (SI)(BX*2), K1, Z9
+	VMOVUPS       Z9, (R11)(BX*1)
+	VMOVUPS.Z     (R11)(BX*2), K1, Z9
 	VADDPS        Z2, Z9, Z9
-	VMOVUPS       Z9, (SI)(BX*2)
-	VMOVUPS.Z     (DI), K1, Z9
+	VMOVUPS       Z9, (R11)(BX*2)
+	VMOVUPS.Z     (R12), K1, Z9
 	VADDPS        Z3, Z9, Z9
-	VMOVUPS       Z9, (DI)
+	VMOVUPS       Z9, (R12)
 	IMUL3Q        $+4, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+4, BX, SI
@@ -5699,7 +5948,7 @@ block:
 	RET
 
 // func tileMin16_1x8_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_1x8_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -5711,22 +5960,35 @@ TEXT ·tileMin16_1x8_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	LEAQ   (R10)(CX*2), R11
-	ADDQ   CX, R11
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	LEAQ       (R10)(CX*2), R11
+	ADDQ       CX, R11
+	MOVQ       DX, R12
+	LEAQ       (R12)(BX*2), R13
+	ADDQ       BX, R13
+	LEAQ       (R13)(BX*2), R14
+	ADDQ       BX, R14
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R12)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R12)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R13)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R13)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 (R13)(BX*2)
+	VPXORD     Z6, Z6, Z6
+	PREFETCHT0 (R14)
+	VPXORD     Z7, Z7, Z7
+	PREFETCHT0 (R14)(BX*1)
 
 block:
 	VPXORD        Z8, Z8, Z8
@@ -6008,35 +6270,35 @@ block:
 	ADDQ          $+48, R11
 	DECQ          R8
 	JNZ           block
-	MOVQ          DX, SI
-	LEAQ          (SI)(BX*2), DI
-	ADDQ          BX, DI
-	LEAQ          (DI)(BX*2), R8
-	ADDQ          BX, R8
-	VMOVUPS.Z     (SI), K1, Z17
+	MOVQ          DX, R12
+	LEAQ          (R12)(BX*2), R13
+	ADDQ          BX, R13
+	LEAQ          (R13)(BX*2), R14
+	ADDQ          BX, R14
+	VMOVUPS.Z     (R12), K1, Z17
 	VADDPS        Z0, Z17, Z17
-	VMOVUPS       Z17, (SI)
-	VMOVUPS.Z     (SI)(BX*1), K1, Z17
+	VMOVUPS       Z17, (R12)
+	VMOVUPS.Z     (R12)(BX*1), K1, Z17
 	VADDPS        Z1, Z17, Z17
-	VMOVUPS       Z17, (SI)(BX*1)
-	VMOVUPS.Z     (SI)(BX*2), K1, Z17
+	VMOVUPS       Z17, (R12)(BX*1)
+	VMOVUPS.Z     (R12)(BX*2), K1, Z17
 	VADDPS        Z2, Z17, Z17
-	VMOVUPS       Z17, (SI)(BX*2)
-	VMOVUPS.Z     (DI), K1, Z17
+	VMOVUPS       Z17, (R12)(BX*2)
+	VMOVUPS.Z     (R13), K1, Z17
 	VADDPS        Z3, Z17, Z17
-	VMOVUPS       Z17, (DI)
-	VMOVUPS.Z     (DI)(BX*1), K1, Z17
+	VMOVUPS       Z17, (R13)
+	VMOVUPS.Z     (R13)(BX*1), K1, Z17
 	VADDPS        Z4, Z17, Z17
-	VMOVUPS       Z17, (DI)(BX*1)
-	VMOVUPS.Z     (DI)(BX*2), K1, Z17
+	VMOVUPS       Z17, (R13)(BX*1)
+	VMOVUPS.Z     (R13)(BX*2), K1, Z17
 	VADDPS        Z5, Z17, Z17
-	VMOVUPS       Z17, (DI)(BX*2)
-	VMOVUPS.Z     (R8), K1, Z17
+	VMOVUPS       Z17, (R13)(BX*2)
+	VMOVUPS.Z     (R14), K1, Z17
 	VADDPS        Z6, Z17, Z17
-	VMOVUPS       Z17, (R8)
-	VMOVUPS.Z     (R8)(BX*1), K1, Z17
+	VMOVUPS       Z17, (R14)
+	VMOVUPS.Z     (R14)(BX*1), K1, Z17
 	VADDPS        Z7, Z17, Z17
-	VMOVUPS       Z17, (R8)(BX*1)
+	VMOVUPS       Z17, (R14)(BX*1)
 	IMUL3Q        $+8, CX, SI
 	ADDQ          SI, AX
 	IMUL3Q        $+8, BX, SI
@@ -6048,7 +6310,7 @@ block:
 	RET
 
 // func tileMin16_2x1_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_2x1_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -6060,12 +6322,15 @@ TEXT ·tileMin16_2x1_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z2, Z2, Z2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 64(R10)
 
 block:
 	VPXORD       Z1, Z1, Z1
@@ -6148,13 +6413,13 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z4
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z4
 	VADDPS       Z0, Z4, Z4
-	VMOVUPS      Z4, (SI)
-	VMOVUPS.Z    64(SI), K1, Z4
+	VMOVUPS      Z4, (R10)
+	VMOVUPS.Z    64(R10), K1, Z4
 	VADDPS       Z2, Z4, Z4
-	VMOVUPS      Z4, 64(SI)
+	VMOVUPS      Z4, 64(R10)
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+1, BX, SI
@@ -6166,7 +6431,7 @@ block:
 	RET
 
 // func tileMin16_2x2_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_2x2_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -6178,14 +6443,19 @@ TEXT ·tileMin16_2x2_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 64(R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 64(R10)(BX*1)
 
 block:
 	VPXORD       Z2, Z2, Z2
@@ -6327,19 +6597,19 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z8
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z8
 	VADDPS       Z0, Z8, Z8
-	VMOVUPS      Z8, (SI)
-	VMOVUPS.Z    64(SI), K1, Z8
+	VMOVUPS      Z8, (R10)
+	VMOVUPS.Z    64(R10), K1, Z8
 	VADDPS       Z4, Z8, Z8
-	VMOVUPS      Z8, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z8
+	VMOVUPS      Z8, 64(R10)
+	VMOVUPS.Z    (R10)(BX*1), K1, Z8
 	VADDPS       Z1, Z8, Z8
-	VMOVUPS      Z8, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z8
+	VMOVUPS      Z8, (R10)(BX*1)
+	VMOVUPS.Z    64(R10)(BX*1), K1, Z8
 	VADDPS       Z5, Z8, Z8
-	VMOVUPS      Z8, 64(SI)(BX*1)
+	VMOVUPS      Z8, 64(R10)(BX*1)
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+2, BX, SI
@@ -6351,7 +6621,7 @@ block:
 	RET
 
 // func tileMin16_2x3_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_2x3_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -6363,16 +6633,23 @@ TEXT ·tileMin16_2x3_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R10)
+	VPXORD     Z6, Z6, Z6
+	PREFETCHT0 64(R10)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R10)(BX*1)
+	VPXORD     Z7, Z7, Z7
+	PREFETCHT0 64(R10)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R10)(BX*2)
+	VPXORD     Z8, Z8, Z8
+	PREFETCHT0 64(R10)(BX*2)
 
 block:
 	VPXORD       Z3, Z3, Z3
@@ -6573,25 +6850,25 @@ block:
 	ADDQ         $+48, R9
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	VMOVUPS.Z    (SI), K1, Z12
+	MOVQ         DX, R10
+	VMOVUPS.Z    (R10), K1, Z12
 	VADDPS       Z0, Z12, Z12
-	VMOVUPS      Z12, (SI)
-	VMOVUPS.Z    64(SI), K1, Z12
+	VMOVUPS      Z12, (R10)
+	VMOVUPS.Z    64(R10), K1, Z12
 	VADDPS       Z6, Z12, Z12
-	VMOVUPS      Z12, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z12
+	VMOVUPS      Z12, 64(R10)
+	VMOVUPS.Z    (R10)(BX*1), K1, Z12
 	VADDPS       Z1, Z12, Z12
-	VMOVUPS      Z12, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z12
+	VMOVUPS      Z12, (R10)(BX*1)
+	VMOVUPS.Z    64(R10)(BX*1), K1, Z12
 	VADDPS       Z7, Z12, Z12
-	VMOVUPS      Z12, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z12
+	VMOVUPS      Z12, 64(R10)(BX*1)
+	VMOVUPS.Z    (R10)(BX*2), K1, Z12
 	VADDPS       Z2, Z12, Z12
-	VMOVUPS      Z12, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z12
+	VMOVUPS      Z12, (R10)(BX*2)
+	VMOVUPS.Z    64(R10)(BX*2), K1, Z12
 	VADDPS       Z8, Z12, Z12
-	VMOVUPS      Z12, 64(SI)(BX*2)
+	VMOVUPS      Z12, 64(R10)(BX*2)
 	IMUL3Q       $+3, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+3, BX, SI
@@ -6603,7 +6880,7 @@ block:
 	RET
 
 // func tileMin16_2x4_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_2x4_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -6615,20 +6892,31 @@ TEXT ·tileMin16_2x4_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z8, Z8, Z8
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z9, Z9, Z9
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z10, Z10, Z10
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z11, Z11, Z11
+	PREFETCHT0 64(R12)
 
 block:
 	VPXORD       Z4, Z4, Z4
@@ -6889,33 +7177,33 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z16
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z16
 	VADDPS       Z0, Z16, Z16
-	VMOVUPS      Z16, (SI)
-	VMOVUPS.Z    64(SI), K1, Z16
+	VMOVUPS      Z16, (R11)
+	VMOVUPS.Z    64(R11), K1, Z16
 	VADDPS       Z8, Z16, Z16
-	VMOVUPS      Z16, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z16
+	VMOVUPS      Z16, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z16
 	VADDPS       Z1, Z16, Z16
-	VMOVUPS      Z16, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z16
+	VMOVUPS      Z16, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z16
 	VADDPS       Z9, Z16, Z16
-	VMOVUPS      Z16, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z16
+	VMOVUPS      Z16, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z16
 	VADDPS       Z2, Z16, Z16
-	VMOVUPS      Z16, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z16
+	VMOVUPS      Z16, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z16
 	VADDPS       Z10, Z16, Z16
-	VMOVUPS      Z16, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z16
+	VMOVUPS      Z16, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z16
 	VADDPS       Z3, Z16, Z16
-	VMOVUPS      Z16, (DI)
-	VMOVUPS.Z    64(DI), K1, Z16
+	VMOVUPS      Z16, (R12)
+	VMOVUPS.Z    64(R12), K1, Z16
 	VADDPS       Z11, Z16, Z16
-	VMOVUPS      Z16, 64(DI)
+	VMOVUPS      Z16, 64(R12)
 	IMUL3Q       $+4, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+4, BX, SI
@@ -6927,7 +7215,7 @@ block:
 	RET
 
 // func tileMin16_2x5_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_2x5_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -6939,22 +7227,35 @@ TEXT ·tileMin16_2x5_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z10, Z10, Z10
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z11, Z11, Z11
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z12, Z12, Z12
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z13, Z13, Z13
+	PREFETCHT0 64(R12)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z14, Z14, Z14
+	PREFETCHT0 64(R12)(BX*1)
 
 block:
 	VPXORD       Z5, Z5, Z5
@@ -7274,39 +7575,39 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z20
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z20
 	VADDPS       Z0, Z20, Z20
-	VMOVUPS      Z20, (SI)
-	VMOVUPS.Z    64(SI), K1, Z20
+	VMOVUPS      Z20, (R11)
+	VMOVUPS.Z    64(R11), K1, Z20
 	VADDPS       Z10, Z20, Z20
-	VMOVUPS      Z20, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z20
+	VMOVUPS      Z20, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z20
 	VADDPS       Z1, Z20, Z20
-	VMOVUPS      Z20, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z20
+	VMOVUPS      Z20, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z20
 	VADDPS       Z11, Z20, Z20
-	VMOVUPS      Z20, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z20
+	VMOVUPS      Z20, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z20
 	VADDPS       Z2, Z20, Z20
-	VMOVUPS      Z20, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z20
+	VMOVUPS      Z20, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z20
 	VADDPS       Z12, Z20, Z20
-	VMOVUPS      Z20, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z20
+	VMOVUPS      Z20, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z20
 	VADDPS       Z3, Z20, Z20
-	VMOVUPS      Z20, (DI)
-	VMOVUPS.Z    64(DI), K1, Z20
+	VMOVUPS      Z20, (R12)
+	VMOVUPS.Z    64(R12), K1, Z20
 	VADDPS       Z13, Z20, Z20
-	VMOVUPS      Z20, 64(DI)
-	VMOVUPS.Z    (DI)(BX*1), K1, Z20
+	VMOVUPS      Z20, 64(R12)
+	VMOVUPS.Z    (R12)(BX*1), K1, Z20
 	VADDPS       Z4, Z20, Z20
-	VMOVUPS      Z20, (DI)(BX*1)
-	VMOVUPS.Z    64(DI)(BX*1), K1, Z20
+	VMOVUPS      Z20, (R12)(BX*1)
+	VMOVUPS.Z    64(R12)(BX*1), K1, Z20
 	VADDPS       Z14, Z20, Z20
-	VMOVUPS      Z20, 64(DI)(BX*1)
+	VMOVUPS      Z20, 64(R12)(BX*1)
 	IMUL3Q       $+5, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+5, BX, SI
@@ -7318,7 +7619,7 @@ block:
 	RET
 
 // func tileMin16_2x6_avx512(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX512F, AVX512VNNI
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·tileMin16_2x6_avx512(SB), NOSPLIT, $0-72
 	MOVQ  a+24(FP), AX
 	MOVQ  astride+32(FP), CX
@@ -7330,24 +7631,39 @@ TEXT ·tileMin16_2x6_avx512(SB), NOSPLIT, $0-72
 	KMOVW SI, K1
 
 tile:
-	MOVQ   q+0(FP), SI
-	MOVQ   s+8(FP), DI
-	MOVQ   blocks+16(FP), R8
-	MOVQ   AX, R9
-	LEAQ   (R9)(CX*2), R10
-	ADDQ   CX, R10
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	LEAQ       (R9)(CX*2), R10
+	ADDQ       CX, R10
+	MOVQ       DX, R11
+	LEAQ       (R11)(BX*2), R12
+	ADDQ       BX, R12
+	VPXORD     Z0, Z0, Z0
+	PREFETCHT0 (R11)
+	VPXORD     Z12, Z12, Z12
+	PREFETCHT0 64(R11)
+	VPXORD     Z1, Z1, Z1
+	PREFETCHT0 (R11)(BX*1)
+	VPXORD     Z13, Z13, Z13
+	PREFETCHT0 64(R11)(BX*1)
+	VPXORD     Z2, Z2, Z2
+	PREFETCHT0 (R11)(BX*2)
+	VPXORD     Z14, Z14, Z14
+	PREFETCHT0 64(R11)(BX*2)
+	VPXORD     Z3, Z3, Z3
+	PREFETCHT0 (R12)
+	VPXORD     Z15, Z15, Z15
+	PREFETCHT0 64(R12)
+	VPXORD     Z4, Z4, Z4
+	PREFETCHT0 (R12)(BX*1)
+	VPXORD     Z16, Z16, Z16
+	PREFETCHT0 64(R12)(BX*1)
+	VPXORD     Z5, Z5, Z5
+	PREFETCHT0 (R12)(BX*2)
+	VPXORD     Z17, Z17, Z17
+	PREFETCHT0 64(R12)(BX*2)
 
 block:
 	VPXORD       Z6, Z6, Z6
@@ -7726,45 +8042,45 @@ block:
 	ADDQ         $+48, R10
 	DECQ         R8
 	JNZ          block
-	MOVQ         DX, SI
-	LEAQ         (SI)(BX*2), DI
-	ADDQ         BX, DI
-	VMOVUPS.Z    (SI), K1, Z24
+	MOVQ         DX, R11
+	LEAQ         (R11)(BX*2), R12
+	ADDQ         BX, R12
+	VMOVUPS.Z    (R11), K1, Z24
 	VADDPS       Z0, Z24, Z24
-	VMOVUPS      Z24, (SI)
-	VMOVUPS.Z    64(SI), K1, Z24
+	VMOVUPS      Z24, (R11)
+	VMOVUPS.Z    64(R11), K1, Z24
 	VADDPS       Z12, Z24, Z24
-	VMOVUPS      Z24, 64(SI)
-	VMOVUPS.Z    (SI)(BX*1), K1, Z24
+	VMOVUPS      Z24, 64(R11)
+	VMOVUPS.Z    (R11)(BX*1), K1, Z24
 	VADDPS       Z1, Z24, Z24
-	VMOVUPS      Z24, (SI)(BX*1)
-	VMOVUPS.Z    64(SI)(BX*1), K1, Z24
+	VMOVUPS      Z24, (R11)(BX*1)
+	VMOVUPS.Z    64(R11)(BX*1), K1, Z24
 	VADDPS       Z13, Z24, Z24
-	VMOVUPS      Z24, 64(SI)(BX*1)
-	VMOVUPS.Z    (SI)(BX*2), K1, Z24
+	VMOVUPS      Z24, 64(R11)(BX*1)
+	VMOVUPS.Z    (R11)(BX*2), K1, Z24
 	VADDPS       Z2, Z24, Z24
-	VMOVUPS      Z24, (SI)(BX*2)
-	VMOVUPS.Z    64(SI)(BX*2), K1, Z24
+	VMOVUPS      Z24, (R11)(BX*2)
+	VMOVUPS.Z    64(R11)(BX*2), K1, Z24
 	VADDPS       Z14, Z24, Z24
-	VMOVUPS      Z24, 64(SI)(BX*2)
-	VMOVUPS.Z    (DI), K1, Z24
+	VMOVUPS      Z24, 64(R11)(BX*2)
+	VMOVUPS.Z    (R12), K1, Z24
 	VADDPS       Z3, Z24, Z24
-	VMOVUPS      Z24, (DI)
-	VMOVUPS.Z    64(DI), K1, Z24
+	VMOVUPS      Z24, (R12)
+	VMOVUPS.Z    64(R12), K1, Z24
 	VADDPS       Z15, Z24, Z24
-	VMOVUPS      Z24, 64(DI)
-	VMOVUPS.Z    (DI)(BX*1), K1, Z24
+	VMOVUPS      Z24, 64(R12)
+	VMOVUPS.Z    (R12)(BX*1), K1, Z24
 	VADDPS       Z4, Z24, Z24
-	VMOVUPS      Z24, (DI)(BX*1)
-	VMOVUPS.Z    64(DI)(BX*1), K1, Z24
+	VMOVUPS      Z24, (R12)(BX*1)
+	VMOVUPS.Z    64(R12)(BX*1), K1, Z24
 	VADDPS       Z16, Z24, Z24
-	VMOVUPS      Z24, 64(DI)(BX*1)
-	VMOVUPS.Z    (DI)(BX*2), K1, Z24
+	VMOVUPS      Z24, 64(R12)(BX*1)
+	VMOVUPS.Z    (R12)(BX*2), K1, Z24
 	VADDPS       Z5, Z24, Z24
-	VMOVUPS      Z24, (DI)(BX*2)
-	VMOVUPS.Z    64(DI)(BX*2), K1, Z24
+	VMOVUPS      Z24, (R12)(BX*2)
+	VMOVUPS.Z    64(R12)(BX*2), K1, Z24
 	VADDPS       Z17, Z24, Z24
-	VMOVUPS      Z24, 64(DI)(BX*2)
+	VMOVUPS      Z24, 64(R12)(BX*2)
 	IMUL3Q       $+6, CX, SI
 	ADDQ         SI, AX
 	IMUL3Q       $+6, BX, SI

@@ -60,9 +60,11 @@ func tileAVX512(name string, scales int, min bool, groups, rows int) {
 	Load(Param("s"), s)
 	Load(Param("blocks"), n)
 	in.set(a)
-	for g := range groups {
-		for m := range rows {
+	out.set(y)
+	for m := range rows {
+		for g := range groups {
 			zeroed(F[g][m])
+			PREFETCHT0(out.at(m, 64*g)) // it may lie far away, and is needed at the end
 		}
 	}
 	Label("block")
