@@ -30,7 +30,7 @@ func (c *config) qwenWindows(n int) []int {
 	types := c.layerTypes(n, "full_attention", "sliding_attention")
 	if c.gguf || !use {
 		for i, t := range types {
-			if t == "sliding_attention" && window > 0 {
+			if t == "sliding_attention" {
 				c.fail("layer_types asks for a window in layer %d but use_sliding_window is not set", i)
 			}
 		}

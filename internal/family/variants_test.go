@@ -1,0 +1,314 @@
+package family
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/baleenrun/baleen/internal/plan/planref"
+	"github.com/baleenrun/baleen/internal/quant"
+	"github.com/baleenrun/baleen/internal/safetensors"
+)
+
+// variant is a golden checkpoint in memory, to be changed and written elsewhere.
+type variant struct {
+	config  map[string]any
+	tensors map[string]safetensors.Entry
+}
+
+func load(t *testing.T, name string) *variant {
+	t.Helper()
+	dir := filepath.Join("testdata", "goldens", name)
+	v := &variant{config: map[string]any{}, tensors: map[string]safetensors.Entry{}}
+	data, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &v.config); err != nil {
+		t.Fatal(err)
+	}
+	set, err := safetensors.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	for _, s := range set.Tensors() {
+		v.tensors[s.Name] = safetensors.Entry{Name: s.Name, DType: s.DType, Shape: s.Shape, Data: bytes.Clone(s.Bytes())}
+	}
+	return v
+}
+
+// write writes the checkpoint to a new folder.
+func (v *variant) write(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	data, err := json.Marshal(v.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var entries []safetensors.Entry
+	for _, name := range sortedKeys(v.tensors) {
+		e := v.tensors[name]
+		e.Name = name
+		entries = append(entries, e)
+	}
+	var file bytes.Buffer
+	if err := safetensors.Write(&file, entries, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "model.safetensors"), file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	for i := range keys { // insertion sort: a few dozen names
+		for j := i; j > 0 && keys[j] < keys[j-1]; j-- {
+			keys[j], keys[j-1] = keys[j-1], keys[j]
+		}
+	}
+	return keys
+}
+
+// rename changes the names of tensors.
+func (v *variant) rename(change func(name string) string) {
+	renamed := map[string]safetensors.Entry{}
+	for name, e := range v.tensors {
+		renamed[change(name)] = e
+	}
+	v.tensors = renamed
+}
+
+func (v *variant) floats(t *testing.T, name string) []float32 {
+	t.Helper()
+	e, ok := v.tensors[name]
+	if !ok || e.DType != "BF16" {
+		t.Fatalf("no BF16 tensor %q", name)
+	}
+	out := make([]float32, len(e.Data)/2)
+	if err := quant.Dequantize(quant.BF16, out, e.Data); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func float32Entry(shape []int, values []float32) safetensors.Entry {
+	var data []byte
+	for _, f := range values {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
+	}
+	return safetensors.Entry{DType: "F32", Shape: shape, Data: data}
+}
+
+// TestSpellings changes how configurations and tensors are written, not what they say: the logits stay those of the golden.
+func TestSpellings(t *testing.T) {
+	flat := func(v *variant) { // the spelling before rope_parameters
+		p := v.config["rope_parameters"].(map[string]any)
+		delete(v.config, "rope_parameters")
+		v.config["rope_theta"] = p["rope_theta"]
+		delete(p, "rope_theta")
+		if share, ok := p["partial_rotary_factor"]; ok {
+			v.config["partial_rotary_factor"] = share
+			delete(p, "partial_rotary_factor")
+		}
+		if p["rope_type"] != "default" {
+			v.config["rope_scaling"] = p
+		}
+	}
+	oldType := func(v *variant) {
+		flat(v)
+		s := v.config["rope_scaling"].(map[string]any)
+		s["type"] = s["rope_type"]
+		delete(s, "rope_type")
+	}
+	for _, test := range []struct {
+		name, golden string
+		change       func(v *variant)
+	}{
+		{"llama3 scaling, old", "llama", flat},
+		{"yarn, old with type", "qwen2_yarn", oldType},
+		{"plain rope, old", "qwen3", flat},
+		{"no rope keys", "qwen3", func(v *variant) { delete(v.config, "rope_parameters") }},
+		{"partial rotary, old", "phi3", flat},
+		{"partial rotary of Qwen, default", "qwen3_next", func(v *variant) {
+			flat(v)
+			delete(v.config, "partial_rotary_factor")
+		}},
+		{"longrope called su", "phi3_longrope", func(v *variant) {
+			oldType(v)
+			v.config["rope_scaling"].(map[string]any)["type"] = "su"
+		}},
+		{"gemma 3, old", "gemma3", func(v *variant) {
+			p := v.config["rope_parameters"].(map[string]any)
+			full, sliding := p["full_attention"].(map[string]any), p["sliding_attention"].(map[string]any)
+			delete(v.config, "rope_parameters")
+			v.config["rope_theta"], v.config["rope_local_base_freq"] = full["rope_theta"], sliding["rope_theta"]
+			v.config["rope_scaling"] = map[string]any{"rope_type": "linear", "factor": full["factor"]}
+		}},
+		{"gemma 3 inside a multimodal model", "gemma3", func(v *variant) {
+			v.config = map[string]any{"model_type": "gemma3", "text_config": v.config, "vision_config": map[string]any{"hidden_size": 3}}
+			v.rename(func(n string) string { return "language_model." + n })
+			v.tensors["vision_tower.patch.weight"] = float32Entry([]int{1}, []float32{1})
+		}},
+		{"qwen 3.5 inside a multimodal model", "qwen3_5", func(v *variant) {
+			v.config = map[string]any{"model_type": "qwen3_5", "text_config": v.config, "image_token_id": 7}
+			v.rename(func(n string) string { return strings.Replace(n, "model.", "model.language_model.", 1) })
+			v.tensors["model.visual.patch.weight"] = float32Entry([]int{1}, []float32{1})
+			v.tensors["mtp.fc.weight"] = float32Entry([]int{1}, []float32{1})
+		}},
+		{"num_experts for num_local_experts", "qwen3_moe", func(v *variant) {
+			v.config["num_experts"] = v.config["num_local_experts"]
+			delete(v.config, "num_local_experts")
+		}},
+		{"lfm2, old", "lfm2", func(v *variant) {
+			v.config["block_ff_dim"], v.config["tie_embedding"] = v.config["intermediate_size"], true
+			delete(v.config, "intermediate_size")
+			delete(v.config, "tie_word_embeddings")
+			v.config["full_attn_idxs"] = []int{1}
+			delete(v.config, "layer_types")
+		}},
+		{"generation keys and nulls", "llama", func(v *variant) {
+			maps.Copy(v.config, map[string]any{"temperature": 0.7, "sliding_window": nil, "_name_or_path": "x", "is_encoder_decoder": false})
+		}},
+		{"head_dim left out", "llama", func(v *variant) { delete(v.config, "head_dim") }},
+		{"tied but saved", "qwen3", func(v *variant) { v.tensors["lm_head.weight"] = v.tensors["model.embed_tokens.weight"] }},
+		{"inv_freq saved", "llama", func(v *variant) {
+			v.tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = float32Entry([]int{2}, []float32{1, 2})
+		}},
+		{"heads for multi-token prediction", "deepseek_v3", func(v *variant) {
+			v.config["num_nextn_predict_layers"] = 1
+			v.tensors["model.layers.3.eh_proj.weight"] = float32Entry([]int{1}, []float32{1})
+		}},
+		{"experts stacked", "qwen3_moe", stackExperts},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := load(t, test.golden)
+			test.change(v)
+			g := readGolden(t, filepath.Join("testdata", "goldens", test.golden))
+			compare(t, planref.Run(lower(t, v.write(t), Options{}), g.ids), g.logits)
+		})
+	}
+}
+
+// stackExperts writes experts as transformers holds them in memory: [experts][2*width][hidden].
+func stackExperts(v *variant) {
+	for _, layer := range []string{"0", "2"} {
+		prefix := "model.layers." + layer + ".mlp.experts."
+		var gateUp, down []byte
+		n := 0
+		for ; ; n++ {
+			e := prefix + string(rune('0'+n))
+			if _, ok := v.tensors[e+".gate_proj.weight"]; !ok {
+				break
+			}
+			gateUp = append(append(gateUp, v.tensors[e+".gate_proj.weight"].Data...), v.tensors[e+".up_proj.weight"].Data...)
+			down = append(down, v.tensors[e+".down_proj.weight"].Data...)
+			for _, p := range []string{"gate", "up", "down"} {
+				delete(v.tensors, e+"."+p+"_proj.weight")
+			}
+		}
+		hidden, width := int(v.config["hidden_size"].(float64)), int(v.config["moe_intermediate_size"].(float64))
+		v.tensors[prefix+"gate_up_proj"] = safetensors.Entry{DType: "BF16", Shape: []int{n, 2 * width, hidden}, Data: gateUp}
+		v.tensors[prefix+"down_proj"] = safetensors.Entry{DType: "BF16", Shape: []int{n, hidden, width}, Data: down}
+	}
+}
+
+// TestRefusals changes checkpoints so that they must not load, and checks that the message names the cause.
+func TestRefusals(t *testing.T) {
+	set := func(key string, value any) func(v *variant) {
+		return func(v *variant) { v.config[key] = value }
+	}
+	for _, test := range []struct {
+		name, golden, want string
+		change             func(v *variant)
+	}{
+		{"unknown key", "llama", "attn_temperature_tuning", set("attn_temperature_tuning", true)},
+		{"unknown rope key", "llama", "wobble", func(v *variant) { v.config["rope_parameters"].(map[string]any)["wobble"] = 2 }},
+		{"unknown rope type", "llama", "spiral", set("rope_parameters", map[string]any{"rope_type": "spiral"})},
+		{"unknown activation", "llama", "hidden_act", set("hidden_act", "mish")},
+		{"unknown type", "llama", "not supported", set("model_type", "hal9000")},
+		{"unknown tensor", "llama", "adapter.weight", func(v *variant) { v.tensors["model.layers.0.adapter.weight"] = float32Entry([]int{1}, []float32{1}) }},
+		{"bias that the configuration denies", "llama", "q_proj.bias", func(v *variant) {
+			v.tensors["model.layers.0.self_attn.q_proj.bias"] = float32Entry([]int{48}, make([]float32, 48))
+		}},
+		{"bias that the checkpoint lacks", "llama", "q_proj.bias", set("attention_bias", true)},
+		{"missing tensor", "llama", "layers.2.mlp.up_proj.weight", func(v *variant) { delete(v.tensors, "model.layers.2.mlp.up_proj.weight") }},
+		{"missing output", "llama", "lm_head.weight", func(v *variant) { delete(v.tensors, "lm_head.weight") }},
+		{"one layer too few", "llama", "layers.2.", set("num_hidden_layers", 2)},
+		{"one layer too many", "llama", "layers.3.", set("num_hidden_layers", 4)},
+		{"another width", "llama", "shape", set("intermediate_size", 81)},
+		{"another vocabulary", "llama", "embed_tokens", set("vocab_size", 113)},
+		{"missing key", "llama", "hidden_size is missing", func(v *variant) { delete(v.config, "hidden_size") }},
+		{"heads that do not divide", "llama", "cannot share", set("num_key_value_heads", 3)},
+		{"no heads", "llama", "num_attention_heads", set("num_attention_heads", 0)},
+		{"a width beyond any", "llama", "hidden_size", set("hidden_size", 1e12)},
+		{"a fraction", "llama", "whole number", set("hidden_size", 48.5)},
+		{"a string", "llama", "hidden_size", set("hidden_size", "48")},
+		{"partial rotary where there is none", "llama", "partial_rotary_factor", set("partial_rotary_factor", 0.5)},
+		{"encoder", "gemma3", "use_bidirectional_attention", set("use_bidirectional_attention", true)},
+		{"window without use_sliding_window", "qwen3", "use_sliding_window", set("layer_types", []string{"full_attention", "sliding_attention", "full_attention"})},
+		{"layer types of another length", "qwen3", "layer_types", set("layer_types", []string{"full_attention"})},
+		{"layer type of another family", "qwen3", "chunked_attention", set("layer_types", []string{"full_attention", "chunked_attention", "full_attention"})},
+		{"GPTQ", "llama", "gptq", set("quantization_config", map[string]any{"quant_method": "gptq", "bits": 4})},
+		{"too many experts per token", "qwen3_moe", "experts per token", set("num_experts_per_tok", 7)},
+		{"groups that do not divide", "deepseek_v3", "groups", set("n_group", 4)},
+		{"routing method", "deepseek_v2", "topk_method", set("topk_method", "noaux_tc")},
+		{"clamped elsewhere", "gpt_oss", "swiglu_limit", set("swiglu_limit", 5)},
+		{"dynamic rope beyond its length", "llama", "dynamic", set("rope_parameters", map[string]any{"rope_type": "dynamic", "factor": 2})},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := load(t, test.golden)
+			test.change(v)
+			c, err := Open(v.write(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_, err = c.Lower(Options{Context: 100000})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Lower() = %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestLongRopeFollowsContext checks that the factors are chosen by what the model is loaded for.
+func TestLongRopeFollowsContext(t *testing.T) {
+	dir := filepath.Join("testdata", "goldens", "phi3_longrope")
+	short, long, whole := lower(t, dir, Options{Context: 32}), lower(t, dir, Options{Context: 33}), lower(t, dir, Options{})
+	second := func(i int) float64 {
+		return []float64{short.Ropes[0].InvFreq[1], long.Ropes[0].InvFreq[1], whole.Ropes[0].InvFreq[1]}[i]
+	}
+	if !(second(0) > second(1)) || second(1) != second(2) {
+		t.Errorf("second frequency %v for 32 positions, %v for 33, %v for all", second(0), second(1), second(2))
+	}
+	if short.Context != 32 || whole.Context != 256 {
+		t.Errorf("contexts %d and %d", short.Context, whole.Context)
+	}
+}
+
+// TestWindowsGetTheirOwnGroup checks that windows which never cut anything are merged with full attention.
+func TestWindowsGetTheirOwnGroup(t *testing.T) {
+	dir := filepath.Join("testdata", "goldens", "gemma2") // windows of 10 in the first and third layer
+	p := lower(t, dir, Options{})
+	if len(p.Groups) != 2 || p.Groups[0].Window != 10 || len(p.Groups[0].Layers) != 2 || p.Groups[1].Window != 0 {
+		t.Errorf("groups %+v", p.Groups)
+	}
+	if p := lower(t, dir, Options{Context: 10}); len(p.Groups) != 1 || len(p.Groups[0].Layers) != 3 {
+		t.Errorf("groups for 10 positions: %+v", p.Groups)
+	}
+}
