@@ -43,7 +43,10 @@ func Run(t *testing.T, b backend.Backend, cpus []string) {
 func runPlan(t *testing.T, b backend.Backend, p *plan.Plan, typ quant.Type, cpus []string) {
 	tokens := Tokens(7, 70)
 	first := compute(t, b, p, tokens, way{cpu: cpus[0], threads: 1, chunk: 70}, backend.KVF32)
-	compare(t, first, planref.Run(p, tokens), typ)
+	// Quantized activations move router logits, and other experts are another model.
+	if typ.BlockSize() == 1 || len(p.Routes) == 0 {
+		compare(t, first, planref.Run(p, tokens), typ)
+	}
 	for _, kv := range []backend.KVType{backend.KVF32, backend.KVF16} {
 		want := digest(compute(t, b, p, tokens, way{cpu: cpus[0], threads: 1, chunk: 70}, kv))
 		for _, w := range ways(cpus) {

@@ -179,10 +179,9 @@ func (b *builder) latent(t quant.Type, x plan.Val) {
 		&plan.RopeOp{X: q, Heads: heads, HeadDim: nope + rot, Off: nope, Rope: r, Interleaved: true},
 		&plan.RopeOp{X: kv, Heads: 1, HeadDim: lora + rot, Off: lora, Rope: r, Interleaved: true},
 		&plan.HeadMatMul{In: q, Out: ql, W: b.weight(t, heads, lora, nope), InStride: nope + rot, OutStride: lora + rot})
-	for i := range heads {
-		b.add(&plan.Copy{In: q.Slice(i*(nope+rot)+nope, rot), Out: ql.Slice(i*(lora+rot)+lora, rot)})
-	}
-	b.add(&plan.StoreKV{K: kv, Group: g, Layer: l},
+	b.add(&plan.CopyHeads{In: q, Out: ql, Heads: heads, Width: rot, InStride: nope + rot, InOff: nope, OutStride: lora + rot, OutOff: lora},
+		&plan.Clamp{X: kv, Limit: 1.5}, &plan.PosScale{X: q, Beta: 0.1, Length: 16},
+		&plan.StoreKV{K: kv, Group: g, Layer: l},
 		&plan.Attention{Q: ql, Out: ol, Heads: heads, Group: g, Layer: l, Scale: 0.16, Sinks: plan.None},
 		&plan.HeadMatMul{In: ol, Out: o, W: b.weight(t, heads, vdim, lora), InStride: lora, OutStride: vdim})
 	b.linear(t, o, false, h)

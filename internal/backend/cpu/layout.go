@@ -107,6 +107,12 @@ func reads(op plan.Op) []plan.Val {
 		return []plan.Val{o.X}
 	case *plan.SoftCap:
 		return []plan.Val{o.X}
+	case *plan.PosScale:
+		return []plan.Val{o.X}
+	case *plan.Clamp:
+		return []plan.Val{o.X}
+	case *plan.CopyHeads:
+		return []plan.Val{o.In}
 	case *plan.Copy:
 		return []plan.Val{o.In}
 	case *plan.Router:
@@ -151,6 +157,12 @@ func writes(op plan.Op) []plan.Val {
 		return []plan.Val{o.X}
 	case *plan.SoftCap:
 		return []plan.Val{o.X}
+	case *plan.PosScale:
+		return []plan.Val{o.X}
+	case *plan.Clamp:
+		return []plan.Val{o.X}
+	case *plan.CopyHeads:
+		return []plan.Val{o.Out}
 	case *plan.Copy:
 		return []plan.Val{o.Out}
 	case *plan.Experts:

@@ -71,6 +71,24 @@ func (c *compiler) rowOp(op plan.Op) (f rowFunc, cost int, err error) {
 			n := math.Floor(float64(int(e.pos[r])+o.Offset) / float64(o.Length))
 			k.ScaleBy(e.at(o.X, r), float32(1+float64(o.Beta*vec.Log(1+n))))
 		}), o.X.Width, nil
+	case *plan.Clamp:
+		return each(func(r int) {
+			x := e.at(o.X, r)
+			for i, v := range x { // a NaN stays one
+				if v > o.Limit {
+					x[i] = o.Limit
+				} else if v < -o.Limit {
+					x[i] = -o.Limit
+				}
+			}
+		}), o.X.Width, nil
+	case *plan.CopyHeads:
+		return each(func(r int) {
+			in, out := e.at(o.In, r), e.at(o.Out, r)
+			for h := range o.Heads {
+				copy(out[h*o.OutStride+o.OutOff:][:o.Width], in[h*o.InStride+o.InOff:])
+			}
+		}), o.Heads * o.Width, nil
 	case *plan.Copy:
 		return each(func(r int) { copy(e.at(o.Out, r), e.at(o.In, r)) }), o.In.Width, nil
 	case *plan.Router:
