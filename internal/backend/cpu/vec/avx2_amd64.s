@@ -2754,9 +2754,9 @@ loop2:
 	VZEROUPPER
 	RET
 
-// func deltaReadAVX2(t []float32, s []float32, stride int, decay []float32, key []float32)
+// func deltaReadAVX2(t []float32, s []float32, stride int, key []float32)
 // Requires: AVX, FMA3
-TEXT ·deltaReadAVX2(SB), NOSPLIT, $0-104
+TEXT ·deltaReadAVX2(SB), NOSPLIT, $0-80
 	MOVQ t_base+0(FP), AX
 	MOVQ s_base+24(FP), CX
 	MOVQ t_len+8(FP), DX
@@ -2771,29 +2771,18 @@ wide:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	MOVQ   CX, SI
-	MOVQ   decay_base+56(FP), DI
-	MOVQ   key_base+80(FP), R8
-	MOVQ   decay_len+64(FP), R9
+	MOVQ   key_base+56(FP), DI
+	MOVQ   key_len+64(FP), R8
 
 loop1:
 	VBROADCASTSS (DI), Y4
-	VBROADCASTSS (R8), Y5
-	VMOVUPS      (SI), Y6
-	VMULPS       Y4, Y6, Y6
-	VFMADD231PS  Y5, Y6, Y0
-	VMOVUPS      32(SI), Y6
-	VMULPS       Y4, Y6, Y6
-	VFMADD231PS  Y5, Y6, Y1
-	VMOVUPS      64(SI), Y6
-	VMULPS       Y4, Y6, Y6
-	VFMADD231PS  Y5, Y6, Y2
-	VMOVUPS      96(SI), Y6
-	VMULPS       Y4, Y6, Y4
-	VFMADD231PS  Y5, Y4, Y3
+	VFMADD231PS  (SI), Y4, Y0
+	VFMADD231PS  32(SI), Y4, Y1
+	VFMADD231PS  64(SI), Y4, Y2
+	VFMADD231PS  96(SI), Y4, Y3
 	ADDQ         BX, SI
 	ADDQ         $+4, DI
-	ADDQ         $+4, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R8
 	JNZ          loop1
 	VMOVUPS      Y0, (AX)
 	VMOVUPS      Y1, 32(AX)
@@ -2812,23 +2801,16 @@ sixteen:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	MOVQ   CX, SI
-	MOVQ   decay_base+56(FP), DI
-	MOVQ   key_base+80(FP), R8
-	MOVQ   decay_len+64(FP), R9
+	MOVQ   key_base+56(FP), DI
+	MOVQ   key_len+64(FP), R8
 
 loop2:
 	VBROADCASTSS (DI), Y2
-	VBROADCASTSS (R8), Y3
-	VMOVUPS      (SI), Y4
-	VMULPS       Y2, Y4, Y4
-	VFMADD231PS  Y3, Y4, Y0
-	VMOVUPS      32(SI), Y4
-	VMULPS       Y2, Y4, Y2
-	VFMADD231PS  Y3, Y2, Y1
+	VFMADD231PS  (SI), Y2, Y0
+	VFMADD231PS  32(SI), Y2, Y1
 	ADDQ         BX, SI
 	ADDQ         $+4, DI
-	ADDQ         $+4, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R8
 	JNZ          loop2
 	VMOVUPS      Y0, (AX)
 	VMOVUPS      Y1, 32(AX)

@@ -134,7 +134,7 @@ func pv32x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys
 func turnKeys32AVX2(dst *float32, dStride int, k *byte, kStride int, dims int)
 
 //go:noescape
-func deltaReadAVX2(t []float32, s []float32, stride int, decay []float32, key []float32)
+func deltaReadAVX2(t []float32, s []float32, stride int, key []float32)
 
 //go:noescape
 func deltaWriteAVX2(o []float32, s []float32, stride int, decay []float32, key []float32, q []float32, u []float32)

@@ -3196,9 +3196,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func deltaReadAVX512(t []float32, s []float32, stride int, decay []float32, key []float32)
+// func deltaReadAVX512(t []float32, s []float32, stride int, key []float32)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·deltaReadAVX512(SB), NOSPLIT, $0-104
+TEXT ·deltaReadAVX512(SB), NOSPLIT, $0-80
 	MOVQ t_base+0(FP), AX
 	MOVQ s_base+24(FP), CX
 	MOVQ t_len+8(FP), DX
@@ -3213,29 +3213,18 @@ wide:
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	MOVQ   CX, SI
-	MOVQ   decay_base+56(FP), DI
-	MOVQ   key_base+80(FP), R8
-	MOVQ   decay_len+64(FP), R9
+	MOVQ   key_base+56(FP), DI
+	MOVQ   key_len+64(FP), R8
 
 loop1:
 	VBROADCASTSS (DI), Z4
-	VBROADCASTSS (R8), Z5
-	VMOVUPS      (SI), Z6
-	VMULPS       Z4, Z6, Z6
-	VFMADD231PS  Z5, Z6, Z0
-	VMOVUPS      64(SI), Z6
-	VMULPS       Z4, Z6, Z6
-	VFMADD231PS  Z5, Z6, Z1
-	VMOVUPS      128(SI), Z6
-	VMULPS       Z4, Z6, Z6
-	VFMADD231PS  Z5, Z6, Z2
-	VMOVUPS      192(SI), Z6
-	VMULPS       Z4, Z6, Z4
-	VFMADD231PS  Z5, Z4, Z3
+	VFMADD231PS  (SI), Z4, Z0
+	VFMADD231PS  64(SI), Z4, Z1
+	VFMADD231PS  128(SI), Z4, Z2
+	VFMADD231PS  192(SI), Z4, Z3
 	ADDQ         BX, SI
 	ADDQ         $+4, DI
-	ADDQ         $+4, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R8
 	JNZ          loop1
 	VMOVUPS      Z0, (AX)
 	VMOVUPS      Z1, 64(AX)
@@ -3253,20 +3242,15 @@ narrow:
 sixteen:
 	VXORPS Z0, Z0, Z0
 	MOVQ   CX, SI
-	MOVQ   decay_base+56(FP), DI
-	MOVQ   key_base+80(FP), R8
-	MOVQ   decay_len+64(FP), R9
+	MOVQ   key_base+56(FP), DI
+	MOVQ   key_len+64(FP), R8
 
 loop2:
 	VBROADCASTSS (DI), Z1
-	VBROADCASTSS (R8), Z2
-	VMOVUPS      (SI), Z3
-	VMULPS       Z1, Z3, Z1
-	VFMADD231PS  Z2, Z1, Z0
+	VFMADD231PS  (SI), Z1, Z0
 	ADDQ         BX, SI
 	ADDQ         $+4, DI
-	ADDQ         $+4, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R8
 	JNZ          loop2
 	VMOVUPS      Z0, (AX)
 	ADDQ         $+64, AX

@@ -134,7 +134,7 @@ func pv32x2AVX512(o *float32, oStride int, dims int, p *float32, pStride int, ke
 func pv32x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
 
 //go:noescape
-func deltaReadAVX512(t []float32, s []float32, stride int, decay []float32, key []float32)
+func deltaReadAVX512(t []float32, s []float32, stride int, key []float32)
 
 //go:noescape
 func deltaWriteAVX512(o []float32, s []float32, stride int, decay []float32, key []float32, q []float32, u []float32)

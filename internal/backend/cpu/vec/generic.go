@@ -210,12 +210,12 @@ func turnColumns[T uint16 | float32](dst *float32, k *byte, kdim, dims, from int
 	}
 }
 
-func genDeltaRead(t, s []float32, stride int, g, key []float32) {
+func genDeltaRead(t, s []float32, stride int, key []float32) {
 	clear(t)
-	for k := range g {
+	for k := range key {
 		row := s[k*stride:]
 		for v := range t {
-			t[v] = fma(float32(row[v]*g[k]), key[k], t[v])
+			t[v] = fma(row[v], key[k], t[v])
 		}
 	}
 }

@@ -144,7 +144,7 @@ var kernelCases = []struct {
 	{"delta_read", func(o *ops, v values, n int) []float32 {
 		rows, stride := 1+v.IntN(40), n+v.IntN(3)
 		t := v.slice(n)
-		o.deltaRead(t, v.slice(rows*stride+n), stride, v.slice(rows), v.slice(rows))
+		o.deltaRead(t, v.slice(rows*stride+n), stride, v.slice(rows))
 		return t
 	}},
 	{"delta_write", func(o *ops, v values, n int) []float32 {
@@ -313,4 +313,19 @@ func TestUnaryEverywhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+func FuzzKernels(f *testing.F) {
+	f.Add(uint64(1), uint8(3), uint8(0))
+	f.Add(uint64(9), uint8(40), uint8(33))
+	f.Fuzz(func(t *testing.T, seed uint64, size, kernel uint8) {
+		c := kernelCases[int(kernel)%len(kernelCases)]
+		n := Lanes * (1 + int(size)%40)
+		want := c.run(&generic, newValues(seed, true), n)
+		for _, l := range isa.Levels() {
+			if i, bad := differ(c.run(table(l), newValues(seed, true), n), want); bad {
+				t.Errorf("%s on %s, seed %d, n %d: value %d differs", c.name, l, seed, n, i)
+			}
+		}
+	})
 }

@@ -3094,7 +3094,7 @@ loop2:
 	RET
 
 
-TEXT ·deltaReadNEON(SB), NOSPLIT, $0-104
+TEXT ·deltaReadNEON(SB), NOSPLIT, $0-80
 	MOVD $constants<>(SB), R0
 	MOVD t_base+0(FP), R1
 	MOVD s_base+24(FP), R2
@@ -3107,30 +3107,22 @@ sixteen:
 	WORD $0x4f000402 // MOVI V2, 0
 	WORD $0x4f000403 // MOVI V3, 0
 	MOVD R2, R5
-	MOVD decay_base+56(FP), R6
-	MOVD key_base+80(FP), R7
-	MOVD decay_len+64(FP), R8
+	MOVD key_base+56(FP), R6
+	MOVD key_len+64(FP), R7
 loop1:
 	FMOVS 0(R6), F4
 	WORD $0x4e040485 // DUP V5, V4
-	FMOVS 0(R7), F6
-	WORD $0x4e0404c7 // DUP V7, V6
-	FMOVQ 0(R5), F8
-	WORD $0x6e25dd09 // FMUL V9, V8, V5
-	WORD $0x4e27cd20 // FMLA V0, V9, V7
-	FMOVQ 16(R5), F10
-	WORD $0x6e25dd4b // FMUL V11, V10, V5
-	WORD $0x4e27cd61 // FMLA V1, V11, V7
-	FMOVQ 32(R5), F12
-	WORD $0x6e25dd8d // FMUL V13, V12, V5
-	WORD $0x4e27cda2 // FMLA V2, V13, V7
-	FMOVQ 48(R5), F14
-	WORD $0x6e25ddcf // FMUL V15, V14, V5
-	WORD $0x4e27cde3 // FMLA V3, V15, V7
+	FMOVQ 0(R5), F6
+	WORD $0x4e26cca0 // FMLA V0, V5, V6
+	FMOVQ 16(R5), F7
+	WORD $0x4e27cca1 // FMLA V1, V5, V7
+	FMOVQ 32(R5), F8
+	WORD $0x4e28cca2 // FMLA V2, V5, V8
+	FMOVQ 48(R5), F9
+	WORD $0x4e29cca3 // FMLA V3, V5, V9
 	ADD R4, R5, R5
 	ADD $4, R6, R6
-	ADD $4, R7, R7
-	SUBS $1, R8, R8
+	SUBS $1, R7, R7
 	BNE loop1
 	FMOVQ F0, 0(R1)
 	FMOVQ F1, 16(R1)

@@ -134,7 +134,7 @@ func pv32x4NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v 
 func turnKeys32NEON(dst *float32, dStride int, k *byte, kStride, dims int)
 
 //go:noescape
-func deltaReadNEON(t, s []float32, stride int, decay, key []float32)
+func deltaReadNEON(t, s []float32, stride int, key []float32)
 
 //go:noescape
 func deltaWriteNEON(o, s []float32, stride int, decay, key, q, u []float32)

@@ -77,7 +77,7 @@ type DeltaArgs struct {
 
 // DeltaScratch is the number of float32 values of scratch memory that DeltaScan needs.
 func DeltaScratch(kdim, vdim int) int {
-	n := 2*kdim + 2*padded(vdim)
+	n := 3*kdim + 2*padded(vdim)
 	if vdim%Lanes != 0 {
 		n += kdim * padded(vdim)
 	}
@@ -86,7 +86,7 @@ func DeltaScratch(kdim, vdim int) int {
 
 // DeltaScan computes the work item, row by row. With g = exp(Decay):
 //
-//	t[v] = sum over k of (S[k][v]*g[k])*K[k]
+//	t[v] = sum over k of S[k][v]*(g[k]*K[k])
 //	u[v] = (V[v]-t[v])*Beta
 //	S[k][v] = fma(K[k], u[v], S[k][v]*g[k])
 //	Out[v] = sum over k of S[k][v]*(Q[k]*Scale)
@@ -100,7 +100,7 @@ func (k *Kernels) DeltaScan(a *DeltaArgs) {
 		free = free[n:]
 		return x
 	}
-	g, q, u, t := take(a.KDim), take(a.KDim), take(vp), take(vp)
+	g, q, gk, u, t := take(a.KDim), take(a.KDim), take(a.KDim), take(vp), take(vp)
 	state := a.State
 	if vp != a.VDim {
 		state = take(a.KDim * vp)
@@ -122,7 +122,8 @@ func (k *Kernels) DeltaScan(a *DeltaArgs) {
 		}
 		key := a.K[r*a.KStride:][:a.KDim]
 		map1f(q, a.Q[r*a.QStride:], a.Scale, k.ops.scale)
-		k.ops.deltaRead(t, state, vp, g, key)
+		map2(gk, g, key, k.ops.mul)
+		k.ops.deltaRead(t, state, vp, gk)
 		v, beta := a.V[r*a.VStride:], a.Beta[r*a.BetaStride]
 		for i := range a.VDim {
 			u[i] = (v[i] - t[i]) * beta

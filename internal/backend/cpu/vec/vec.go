@@ -79,10 +79,10 @@ type ops struct {
 	turn16 func(dst *float32, k *byte, kdim, dims int)
 	turn32 func(dst *float32, k *byte, kdim, dims int)
 
-	// deltaRead computes t[v] = sum over k of (s[k][v]*g[k])*key[k], deltaWrite s[k][v] = fma(key[k], u[v],
+	// deltaRead computes t[v] = sum over k of s[k][v]*key[k], deltaWrite s[k][v] = fma(key[k], u[v],
 	// s[k][v]*g[k]) and o[v] = sum over k of s[k][v]*q[k], both sums FMA chains over k ascending from 0.
-	// len(t) and len(u), the columns, are multiples of 16 and at most stride; len(g) is the number of rows.
-	deltaRead  func(t, s []float32, stride int, g, key []float32)
+	// len(t) and len(u), the columns, are multiples of 16 and at most stride; len(key) is the number of rows.
+	deltaRead  func(t, s []float32, stride int, key []float32)
 	deltaWrite func(o, s []float32, stride int, g, key, q, u []float32)
 }
 

@@ -238,6 +238,7 @@ func (x *x86) xor(a, b vec) vec { return x.three(x.VXORPS, a, b) }
 
 func (x *x86) mla(acc, a, b vec)             { x.VFMADD231PS(op(b), op(a), op(acc)) }
 func (x *x86) nmla(acc, a, b vec)            { x.VFNMADD231PS(op(b), op(a), op(acc)) }
+func (x *x86) mlaLoad(acc, a vec, m mem)     { x.VFMADD231PS(at(m), op(a), op(acc)) }
 func (x *x86) mlaConst(acc, a vec, c konst)  { x.VFMADD231PS(x.constMem(c), op(a), op(acc)) }
 func (x *x86) nmlaConst(acc, a vec, c konst) { x.VFNMADD231PS(x.constMem(c), op(a), op(acc)) }
 func (x *x86) mulConst(a vec, c konst) vec   { return x.three(x.VMULPS, a, x.constMem(c)) }

@@ -374,6 +374,7 @@ func (n *neon) selectLess(a, b, x, y vec) vec {
 	return mask
 }
 
+func (n *neon) mlaLoad(acc, a vec, m mem)     { n.mla(acc, a, n.load(m)) }
 func (n *neon) mlaConst(acc, a vec, c konst)  { n.mla(acc, a, n.constant(c)) }
 func (n *neon) nmlaConst(acc, a vec, c konst) { n.nmla(acc, a, n.constant(c)) }
 func (n *neon) mulConst(a vec, c konst) vec   { return n.mul(a, n.constant(c)) }

@@ -62,6 +62,7 @@ type machine interface {
 	selectLess(a, b, x, y vec) vec // a < b ? x : y
 	mla(acc, a, b vec)             // acc += a*b, fused
 	nmla(acc, a, b vec)            // acc -= a*b, fused
+	mlaLoad(acc, a vec, m mem)     // acc += a times the vector at m
 	mlaConst(acc, a vec, c konst)
 	nmlaConst(acc, a vec, c konst)
 	mulConst(a vec, c konst) vec

@@ -473,7 +473,7 @@ func pv(m machine, half bool, n int) {
 }
 
 func deltaRead(m machine) {
-	m.begin("deltaRead", "func(t, s []float32, stride int, decay, key []float32)")
+	m.begin("deltaRead", "func(t, s []float32, stride int, key []float32)")
 	t, s, left, stride := m.param("t"), m.param("s"), m.length("t"), m.param("stride")
 	m.shift(stride, 2)
 	tiles(m, left, m.tuning().delta, func(columns int) {
@@ -482,15 +482,13 @@ func deltaRead(m machine) {
 		for i := range acc {
 			acc[i] = m.zero()
 		}
-		sp, g, key := m.copyReg(s), m.param("decay"), m.param("key")
-		m.loop(m.length("decay"), 1, func() {
-			gv := m.broadcast(mem{g, 0})
+		sp, key := m.copyReg(s), m.param("key")
+		m.loop(m.length("key"), 1, func() {
 			kv := m.broadcast(mem{key, 0})
 			for i := range acc {
-				m.mla(acc[i], m.mul(m.load(mem{sp, 4 * w * i}), gv), kv)
+				m.mlaLoad(acc[i], kv, mem{sp, 4 * w * i})
 			}
 			m.addReg(sp, stride)
-			m.addImm(g, 4)
 			m.addImm(key, 4)
 		})
 		for i := range acc {
