@@ -120,13 +120,18 @@ func openHF(path, dir string) (*Checkpoint, error) {
 	if c.generation, err = readJSON(filepath.Join(dir, "generation_config.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	c.kind, _ = c.config["model_type"].(string)
-	c.unwrap()
-	c.fam = familyOf(c.kind, func(f *family) []string { return f.hf })
+	c.identify()
 	if c.set, err = safetensors.Open(dir); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// identify finds the family that config.json names.
+func (c *Checkpoint) identify() {
+	c.kind, _ = c.config["model_type"].(string)
+	c.unwrap()
+	c.fam = familyOf(c.kind, func(f *family) []string { return f.hf })
 }
 
 // unwrap replaces a multimodal configuration by its text part.
@@ -161,12 +166,19 @@ func readJSON(path string) (map[string]any, error) {
 	if len(data) > maxJSON {
 		return nil, fmt.Errorf("family: %s is longer than %d bytes", path, maxJSON)
 	}
-	// Python writes Infinity and NaN, which JSON does not know.
+	v, err := decodeJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("family: %s: %w", path, err)
+	}
+	return v, nil
+}
+
+func decodeJSON(data []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v map[string]any
 	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("family: %s: %w", path, err)
+		return nil, err
 	}
 	return v, nil
 }
