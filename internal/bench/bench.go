@@ -183,17 +183,16 @@ func (b *run) request(prompt, generate int) *engine.Request {
 
 // prefill times a prompt up to its first token, and gives tokens per second.
 func (b *run) prefill(tokens int) (float64, error) {
-	began := time.Now()
-	times, err := generate(b.ctx, b.m.Engine, b.request(tokens, 1))
+	t, err := generate(b.ctx, b.m.Engine, b.request(tokens, 1))
 	if err != nil {
 		return 0, err
 	}
-	return float64(tokens) / times[0].Sub(began).Seconds(), nil
+	return float64(tokens) / t.first.Sub(t.begin).Seconds(), nil
 }
 
 // streams runs n requests at once. It gives the tokens per second of all of them while all of them generate.
 func (b *run) streams(n, tokens int) (float64, error) {
-	times := make([][]time.Time, n)
+	times := make([]timing, n)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
@@ -207,53 +206,62 @@ func (b *run) streams(n, tokens int) (float64, error) {
 	return steadyRate(times), nil
 }
 
-// steadyRate counts the tokens between the moment when the last stream has its first token and the moment when the
-// first stream has its last.
-func steadyRate(times [][]time.Time) float64 {
-	begin, end := times[0][0], times[0][len(times[0])-1]
-	for _, t := range times[1:] {
-		if t[0].After(begin) {
-			begin = t[0]
-		}
-		if last := t[len(t)-1]; last.Before(end) {
-			end = last
-		}
-	}
-	count := 0
-	for _, list := range times {
-		for _, t := range list {
-			if t.After(begin) && !t.After(end) {
-				count++
-			}
-		}
-	}
-	if d := end.Sub(begin).Seconds(); d > 0 {
-		return float64(count) / d
-	}
-	return 0
+// A timing says when a stream began, when it had its first and its last token, and how many it got.
+type timing struct {
+	begin, first, last time.Time
+	tokens             int
 }
 
-// generate returns the times at which tokens came.
-func generate(ctx context.Context, e *engine.Engine, req *engine.Request) ([]time.Time, error) {
+// steadyRate adds up the streams' own rates if there was a time when all of them generated, as there is unless they
+// are very short. Otherwise it is all tokens by all the time.
+func steadyRate(times []timing) float64 {
+	allFrom, allTo := times[0].first, times[0].last
+	from, to := allFrom, allTo
+	rate, tokens := 0.0, 0
+	for _, t := range times {
+		if t.first.After(allFrom) {
+			allFrom = t.first
+		}
+		if t.last.Before(allTo) {
+			allTo = t.last
+		}
+		if t.begin.Before(from) {
+			from = t.begin
+		}
+		if t.last.After(to) {
+			to = t.last
+		}
+		rate += float64(t.tokens-1) / max(t.last.Sub(t.first).Seconds(), 1e-9)
+		tokens += t.tokens
+	}
+	if allTo.After(allFrom) {
+		return rate
+	}
+	return float64(tokens) / max(to.Sub(from).Seconds(), 1e-9)
+}
+
+// generate runs a request. The engine's own clock counts: a reader may be late on a busy machine.
+func generate(ctx context.Context, e *engine.Engine, req *engine.Request) (timing, error) {
+	t := timing{begin: time.Now()}
 	stream, err := e.Generate(ctx, req)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
 	defer stream.Close()
-	var times []time.Time
 	for ev := range stream.All() {
 		if !ev.Done {
-			times = append(times, time.Now())
+			t.tokens++
 			continue
 		}
 		if ev.Reason != engine.FinishLength {
-			return nil, errors.Join(fmt.Errorf("a stream ended with %q", ev.Reason), ev.Err)
+			return t, errors.Join(fmt.Errorf("a stream ended with %q", ev.Reason), ev.Err)
 		}
+		t.first, t.last = t.begin.Add(ev.Usage.First), t.begin.Add(ev.Usage.Total)
 	}
-	if len(times) != req.MaxTokens {
-		return nil, fmt.Errorf("a stream gave %d tokens of %d", len(times), req.MaxTokens)
+	if t.tokens != req.MaxTokens {
+		return t, fmt.Errorf("a stream gave %d tokens of %d", t.tokens, req.MaxTokens)
 	}
-	return times, nil
+	return t, nil
 }
 
 // FirstToken generates one token from a short prompt, for timing how long a new process needs.

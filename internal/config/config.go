@@ -39,17 +39,27 @@ const (
 // table is keyed by the setting's name.
 var table = map[string]Setting{
 	Home: {Var: "BALEEN_HOME", Help: "folder for models and caches (default: the user's data folder)"},
-	Model: {Var: "BALEEN_MODEL", Default: "qwen2.5-coder-0.5b",
-		Help: "model used when none is named: a name, a file or a folder"},
-	CPU: {Flag: "cpu", Var: "BALEEN_CPU",
+	Model: {
+		Var: "BALEEN_MODEL", Default: "qwen2.5-coder-0.5b",
+		Help: "model used when none is named: a name, a file or a folder",
+	},
+	CPU: {
+		Flag: "cpu", Var: "BALEEN_CPU",
 		Help:  "use at most this instruction set: auto, avx512, avx2, neon or generic",
-		check: oneOf("auto", "avx512", "avx2", "neon", "generic")},
-	Threads: {Flag: "threads", Var: "BALEEN_THREADS",
-		Help: "worker threads (default: one for each available core)", check: intIn(1, 1024)},
-	Context: {Flag: "context", Var: "BALEEN_CONTEXT",
-		Help: "tokens that a conversation may hold (default: the model's, at most 8192)", check: intIn(1, 1<<24)},
-	KV: {Flag: "kv", Var: "BALEEN_KV", Default: "f16",
-		Help: "storage of cached keys and values: f16 or f32", check: oneOf("f16", "f32")},
+		check: oneOf("auto", "avx512", "avx2", "neon", "generic"),
+	},
+	Threads: {
+		Flag: "threads", Var: "BALEEN_THREADS",
+		Help: "worker threads (default: one for each available core)", check: intIn(1, 1024),
+	},
+	Context: {
+		Flag: "context", Var: "BALEEN_CONTEXT",
+		Help: "tokens that a conversation may hold (default: the model's, at most 8192)", check: intIn(1, 1<<24),
+	},
+	KV: {
+		Flag: "kv", Var: "BALEEN_KV", Default: "f16",
+		Help: "storage of cached keys and values: f16 or f32", check: oneOf("f16", "f32"),
+	},
 }
 
 func oneOf(values ...string) func(string) error {

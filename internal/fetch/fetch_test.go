@@ -39,11 +39,13 @@ func (r *recorder) Set(n int64) {
 		r.onSet(n)
 	}
 }
+
 func (r *recorder) Note(s string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notes = append(r.notes, s)
 }
+
 func (r *recorder) text() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
