@@ -39,6 +39,7 @@ var cases = []struct {
 	{"no tensors", file(`{}`, 0), ""},
 	{"one tensor", file(one("F32", "[2,3]", "[0,24]"), 24), ""},
 	{"scalar", file(one("I64", "[]", "[0,8]"), 8), ""},
+	{"F64, whose name starts like F6_E2M3", file(one("F64", "[]", "[0,8]"), 8), ""},
 	{"empty tensor", file(one("BF16", "[0,5]", "[0,0]"), 0), ""},
 	{"empty with a huge dimension", file(one("F32", "[1000000000000000000,0]", "[0,0]"), 0), ""},
 	{"empty between others", file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3), ""},
@@ -161,7 +162,7 @@ func checkSet(t testing.TB, s *Set) {
 			}
 		}
 		covered[x.Path()] += x.Size()
-		if f, err := x.Float32s(); (err == nil) != (!strings.HasPrefix(x.DType, "F8") && !strings.HasPrefix(x.DType, "F6") && x.DType != "F4" && x.DType != "C64") {
+		if f, err := x.Float32s(); (err == nil) != (!strings.HasPrefix(x.DType, "F8_") && !strings.HasPrefix(x.DType, "F6_") && x.DType != "F4" && x.DType != "C64") {
 			t.Fatalf("tensor %q: %v", x.Name, err)
 		} else if err == nil && len(f) != x.Elements() {
 			t.Fatalf("tensor %q has %d numbers", x.Name, len(f))
