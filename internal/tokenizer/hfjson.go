@@ -81,14 +81,26 @@ type jsonPattern struct {
 	Regex  *string
 }
 
-func (p jsonPattern) matcher() (matcher, scanner, error) {
+func (p jsonPattern) matcher() (matcher, error) {
 	switch {
 	case p.String != nil:
-		return literal(*p.String), nil, nil
+		return literal(*p.String), nil
 	case p.Regex != nil:
-		return compilePattern(*p.Regex)
+		return compileMatcher(*p.Regex)
 	}
-	return nil, nil, errors.New("a pattern needs String or Regex")
+	return nil, errors.New("a pattern needs String or Regex")
+}
+
+// splitter returns the pre-tokenizer that splits at the pattern.
+func (p jsonPattern) splitter(b behavior, invert bool) (*splitter, error) {
+	s := &splitter{behavior: b, invert: invert}
+	var err error
+	if p.Regex != nil && b == isolated { // inverting changes nothing then
+		s.pattern, s.scan, err = compilePattern(*p.Regex)
+	} else {
+		s.pattern, err = p.matcher()
+	}
+	return s, err
 }
 
 type jsonBPE struct {

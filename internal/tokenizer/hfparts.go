@@ -70,7 +70,7 @@ func jsonNormalizer(kind string, raw json.RawMessage) ([]normalizer, error) {
 		if o.Pattern.String != nil {
 			return []normalizer{replaceString{*o.Pattern.String, o.Content}}, nil
 		}
-		m, _, err := o.Pattern.matcher()
+		m, err := o.Pattern.matcher()
 		return []normalizer{replaceRegex{m, o.Content}}, err
 	case "Precompiled":
 		m, err := newCharsMap(o.Charsmap)
@@ -121,17 +121,13 @@ func jsonPreTokenizer(kind string, raw json.RawMessage) ([]preTokenizer, error) 
 	}
 	switch kind {
 	case "Split":
-		m, scan, err := o.Pattern.matcher()
-		if err != nil {
-			return nil, fmt.Errorf("Split: %w", err)
-		}
 		b, err := jsonBehavior(o.Behavior)
 		if err != nil {
 			return nil, err
 		}
-		s := &splitter{pattern: m, behavior: b, invert: o.Invert}
-		if b == isolated { // inverting changes nothing then
-			s.scan = scan
+		s, err := o.Pattern.splitter(b, o.Invert)
+		if err != nil {
+			return nil, fmt.Errorf("Split: %w", err)
 		}
 		return []preTokenizer{s}, nil
 	case "ByteLevel":

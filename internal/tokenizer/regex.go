@@ -15,21 +15,25 @@ const regexTimeout = 2 * time.Second
 // maxPattern bounds the length of a regular expression, in bytes.
 const maxPattern = 1 << 14
 
-// compilePattern returns what finds a split pattern: for the common ones a
-// scanner, for the rest a backtracking matcher.
+// compilePattern returns what isolates the matches of a split pattern: for the
+// common ones a scanner, for the rest a backtracking matcher.
 func compilePattern(pattern string) (matcher, scanner, error) {
 	if scan := scanners[pattern]; scan != nil {
-		if coversAll[pattern] {
-			return scanMatcher(scan), scan, nil
-		}
-		m, err := newRegex(pattern)
-		return m, scan, err
+		return nil, scan, nil
 	}
 	if pattern == patternAFMoE {
 		return digitGroups{}, nil, nil
 	}
 	m, err := newRegex(pattern)
 	return m, nil, err
+}
+
+// compileMatcher returns what finds the matches of a pattern.
+func compileMatcher(pattern string) (matcher, error) {
+	if coversAll[pattern] {
+		return scanMatcher(scanners[pattern]), nil
+	}
+	return newRegex(pattern)
 }
 
 // scanMatcher finds the words of a scanner whose pattern leaves no gaps.
@@ -51,7 +55,11 @@ func newRegex(pattern string) (*regex, error) {
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("regular expression of %d bytes, limit %d", len(pattern), maxPattern)
 	}
-	re, err := regexp2.Compile(pinClasses(pattern))
+	pinned, err := pinClasses(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("regular expression %q: %w", pattern, err)
+	}
+	re, err := regexp2.Compile(pinned, regexp2.Multiline) // ^ and $ are those of lines, as in Oniguruma
 	if err != nil {
 		return nil, fmt.Errorf("regular expression %q: %w", pattern, err)
 	}
@@ -83,35 +91,55 @@ var classSets = map[string]charSet{
 	"Han": propHan, "Letter": catL, "Number": catN, "Punctuation": catP, "Symbol": catS, "Mark": catM,
 }
 
-// pinClasses writes the classes of a pattern as ranges of the pinned Unicode
-// tables: \p{L}, \s, \w, \d and their complements.
-func pinClasses(pattern string) string {
+// A runeClass tells the members of a character class.
+type runeClass func(r rune) bool
+
+// isWordRune is Oniguruma's \w.
+func isWordRune(r rune) bool {
+	switch r {
+	case 0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE:
+		return true
+	case 0x200C, 0x200D:
+		return false
+	}
+	return tabFlags.at(r)&flagWord != 0
+}
+
+func isHexDigit(r rune) bool {
+	if r >= utf8.RuneSelf {
+		return false
+	}
+	_, ok := hexDigit(byte(r))
+	return ok
+}
+
+// pinClasses translates a pattern from Oniguruma, Hugging Face's regular
+// expressions: classes become ranges of the pinned Unicode tables. What the
+// matcher would read in another way is an error.
+func pinClasses(pattern string) (string, error) {
 	var b strings.Builder
 	inClass := false
 	for i := 0; i < len(pattern); i++ {
-		c := pattern[i]
-		switch {
+		rest := pattern[i:]
+		switch c := pattern[i]; {
 		case c == '\\' && i+1 < len(pattern):
-			set, n, negate := classAt(pattern[i:])
-			if n == 0 {
-				b.WriteString(pattern[i : i+2])
-				i++
-				continue
-			}
-			ranges := classRanges(set, negate)
-			if !inClass {
-				ranges = "[" + ranges + "]"
-			}
-			b.WriteString(ranges)
+			n := writeEscape(&b, rest, inClass)
 			i += n - 1
 			continue
-		case c == '[' && !inClass:
+		case c == '[' && inClass:
+			return "", fmt.Errorf("a class inside a class, at byte %d, is not supported", i)
+		case strings.HasPrefix(rest, "&&") && inClass:
+			return "", fmt.Errorf("an intersection of classes, at byte %d, is not supported", i)
+		case c == '[':
 			inClass = true
-			b.WriteByte(c)
-			if rest := pattern[i+1:]; strings.HasPrefix(rest, "^]") {
-				b.WriteString("^\\]")
-				i += 2
-			} else if strings.HasPrefix(rest, "]") {
+			if strings.HasPrefix(rest, "[^") {
+				b.WriteString("[^")
+				i++
+				rest = rest[1:]
+			} else {
+				b.WriteByte('[')
+			}
+			if strings.HasPrefix(rest[1:], "]") {
 				b.WriteString("\\]")
 				i++
 			}
@@ -119,37 +147,67 @@ func pinClasses(pattern string) string {
 		case c == ']':
 			inClass = false
 		}
-		b.WriteByte(c)
+		b.WriteByte(pattern[i])
 	}
-	return b.String()
+	return b.String(), nil
+}
+
+// writeEscape translates the escape at the start of s and returns its length.
+func writeEscape(b *strings.Builder, s string, inClass bool) int {
+	if !inClass && (s[1] == 'b' || s[1] == 'B') {
+		word := classRanges(isWordRune, false)
+		first, second := "=", "!" // a word character on one side only
+		if s[1] == 'B' {
+			fmt.Fprintf(b, "(?:(?<=[%s])(?=[%s])|(?<![%s])(?![%s]))", word, word, word, word)
+			return 2
+		}
+		fmt.Fprintf(b, "(?:(?<%s[%s])(?%s[%s])|(?<%s[%s])(?%s[%s]))", first, word, second, word, second, word, first, word)
+		return 2
+	}
+	class, n, negate := classAt(s)
+	if n == 0 {
+		b.WriteString(s[:2])
+		return 2
+	}
+	if !inClass {
+		b.WriteByte('[')
+	}
+	b.WriteString(classRanges(class, negate))
+	if !inClass {
+		b.WriteByte(']')
+	}
+	return n
 }
 
 // classAt reads a class escape at the start of s; n is 0 if it is another one.
-func classAt(s string) (set charSet, n int, negate bool) {
+func classAt(s string) (class runeClass, n int, negate bool) {
+	inSet := func(set charSet) runeClass { return func(r rune) bool { return setOf(r)&set != 0 } }
 	switch s[1] {
 	case 's', 'S':
-		return propSpace, 2, s[1] == 'S'
+		return isSpace, 2, s[1] == 'S'
 	case 'd', 'D':
-		return catNd, 2, s[1] == 'D'
+		return inSet(catNd), 2, s[1] == 'D'
 	case 'w', 'W':
-		return catL | catM | catNd | catPc, 2, s[1] == 'W'
+		return isWordRune, 2, s[1] == 'W'
+	case 'h', 'H':
+		return isHexDigit, 2, s[1] == 'H'
 	case 'p', 'P':
 		end := strings.IndexByte(s, '}')
 		if len(s) < 4 || s[2] != '{' || end < 0 {
-			return 0, 0, false
+			return nil, 0, false
 		}
 		name := strings.TrimPrefix(s[3:end], "^")
 		set, ok := classSets[name]
 		if !ok {
-			return 0, 0, false
+			return nil, 0, false
 		}
-		return set, end + 1, (s[1] == 'P') != (len(name) != end-3)
+		return inSet(set), end + 1, (s[1] == 'P') != (len(name) != end-3)
 	}
-	return 0, 0, false
+	return nil, 0, false
 }
 
-// classRanges writes a set as the inside of a character class.
-func classRanges(set charSet, negate bool) string {
+// classRanges writes a class as the inside of a bracket expression.
+func classRanges(class runeClass, negate bool) string {
 	var b strings.Builder
 	put := func(r rune) {
 		if r < utf8.RuneSelf && !isASCIILetter(byte(r)) && (r < '0' || r > '9') {
@@ -161,7 +219,7 @@ func classRanges(set charSet, negate bool) string {
 	start := rune(-1)
 	for r := rune(0); r <= utf8.MaxRune+1; r++ {
 		surrogate := r >= 0xD800 && r <= 0xDFFF
-		in := r <= utf8.MaxRune && !surrogate && (setOf(r)&set != 0) != negate
+		in := r <= utf8.MaxRune && !surrogate && class(r) != negate
 		switch {
 		case in && start < 0:
 			start = r

@@ -6,6 +6,8 @@ random code points.
 """
 
 import glob
+import gzip
+import io
 import json
 import random
 import sys
@@ -66,12 +68,13 @@ def texts(tok, count, seed):
     rnd = random.Random(seed)
     size = tok.get_vocab_size()
     added = [t.content for t in tok.get_added_tokens_decoder().values()]
-    files = sorted(glob.glob(sysconfig.get_paths()["stdlib"] + "/*.py"))[:120]
+    # Few cases are made of the programs in this folder, many of Python's own.
+    files = sorted(glob.glob(sysconfig.get_paths()["stdlib"] + "/*.py"))[:120] if count > 1000 else sorted(glob.glob("*.py"))
     code = [open(f, encoding="utf-8", errors="replace").read() for f in files]
-    yield from ["", " ", "\n", "a", "  a", "a  ", "\n\n", "Hello world", "a" * 3000, " " * 3000, "\n" * 500, "ab" * 1000, "é" * 500, "😀" * 300, "!" * 700, "1" * 700]
-    for t in added[:400]:
+    yield from ["", " ", "\n", "a", "  a", "a  ", "\n\n", "Hello world", "a" * 3000, " " * 300, "\n" * 300, "ab" * 100, "é" * 50, "😀" * 30, "!" * 70, "1" * 70]
+    for t in added[:count // 50]:
         yield from (t, " " + t + " ", "x" + t + "y", t + t, t[:-1], t[1:])
-    yield from code[:40]
+    yield from code[:count // 500]
     for i in range(count):
         k = i % 10
         if k < 2:
@@ -95,6 +98,13 @@ def texts(tok, count, seed):
             yield "".join(rnd.choice([words(rnd, 2), script(rnd, 2), rnd.choice(EMOJI), rnd.choice(SPACES), noise(rnd, 2), rnd.choice(code[rnd.randrange(len(code))].split("\n"))]) for _ in range(rnd.randint(2, 8)))
 
 
+def create(path):
+    """Opens a file for writing text, compressed without a date if its name says so."""
+    if not path.endswith(".gz"):
+        return open(path, "w", encoding="utf-8")
+    return io.TextIOWrapper(gzip.GzipFile(path, "wb", mtime=0), encoding="utf-8")
+
+
 def main():
     path, out = sys.argv[1], sys.argv[2]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 20000
@@ -111,7 +121,7 @@ def main():
     # never found in plain text by design; such texts are compared parsed only.
     loose = [t.content for t in decoder if not t.special and (t.content.startswith("<|") and t.content.endswith("|>") or t.content.startswith("<｜") and t.content.endswith("｜>"))]
     seen = set()
-    with open(out, "w") as f:
+    with create(out) as f:
         for text in texts(tok, count, seed):
             if text in seen:
                 continue

@@ -1,7 +1,8 @@
 """Trains small tokenizers, one for each kind of pipeline, and writes what
-Hugging Face's tokenizers makes of test texts: ../NAME.json and ../NAME.jsonl.
+Hugging Face's tokenizers makes of test texts: ../NAME.json and ../NAME.jsonl.gz;
+and the same for SentencePiece and tiktoken.
 
-    pip install tokenizers==0.23.3 sentencepiece protobuf
+    pip install tokenizers==0.23.3 sentencepiece protobuf tiktoken
     python trained.py [folder] [count]
 
 Everything is made from a fixed seed and the texts in this folder.
@@ -23,7 +24,8 @@ from tokenizers import pre_tokenizers as P
 import diff_cases
 
 OUT = sys.argv[1] if len(sys.argv) > 1 else ".."
-COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 150
+COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 300
+SUFFIX = ".jsonl.gz" if COUNT <= 1000 else ".jsonl"
 RND = random.Random(7)
 CORPUS = [open(f, encoding="utf-8").read() for f in ("trained.py", "diff_cases.py", "unicode_tables.py")] * 3
 CORPUS += [diff_cases.words(RND, 40) for _ in range(400)] + [diff_cases.script(RND, 6) for _ in range(150)]
@@ -50,7 +52,7 @@ def charsmap(full):
 def write(name, tok):
     path = os.path.join(OUT, name + ".json")
     tok.save(path, pretty=False)
-    subprocess.run([sys.executable, "diff_cases.py", path, os.path.join(OUT, name + ".jsonl"), str(COUNT)], check=True)
+    subprocess.run([sys.executable, "diff_cases.py", path, os.path.join(OUT, name + SUFFIX), str(COUNT)], check=True)
 
 
 def train(tok, trainer, end=0x110000):
@@ -160,10 +162,72 @@ def splits(i):
     return train(tok, trainers.WordLevelTrainer(vocab_size=700, special_tokens=["<unk>"]))
 
 
+def sentencepiece_model(kind):
+    """A folder with tokenizer.model; ids are those of text without control tokens."""
+    path = os.path.join(OUT, "sentencepiece_" + kind)
+    os.makedirs(path, exist_ok=True)
+    with open(path + "/text", "w") as f:
+        f.write("\n".join("".join(c for c in text if ord(c) < 0x180) for text in CORPUS))
+    more = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
+    if kind == "unigram":
+        rules = "".join(f"{c:04X}\t{c - 0xFEE0:04X}\n" for c in range(0xFF01, 0xFF5F)) + "FB01\t0066 0069\n00A0\t0020\n0009\t0020\n000A\t0020\n0061 0308\t00E4\n00AD\t\n0061 0308 0301\t01DF\n"
+        with open(path + "/rules", "w") as f:
+            f.write(rules)
+        more = {"normalization_rule_tsv": path + "/rules"}
+    sentencepiece.SentencePieceTrainer.train(input=path + "/text", model_prefix=path + "/tokenizer", vocab_size=900, model_type=kind, character_coverage=0.99,
+                                             byte_fallback=kind == "bpe", minloglevel=2, num_threads=1, **more)
+    for name in ("text", "rules", "tokenizer.vocab"):
+        if os.path.exists(path + "/" + name):
+            os.remove(path + "/" + name)
+    with open(path + "/tokenizer_config.json", "w") as f:
+        json.dump({"tokenizer_class": "LlamaTokenizer" if kind == "bpe" else "T5Tokenizer"}, f)
+    sp = sentencepiece.SentencePieceProcessor(model_file=path + "/tokenizer.model")
+    with diff_cases.create(path + SUFFIX) as f:
+        for text in diff_cases.texts(byte_level(), COUNT, 1):
+            ids = sp.encode(text)
+            special = [sp.bos_id()] + ids if kind == "bpe" else ids + [sp.eos_id()]
+            f.write(json.dumps({"text": text, "plain": ids, "special": special, "decoded": None if sp.unk_id() in ids else sp.decode(ids)}) + "\n")
+
+
+def tiktoken_ranks():
+    import tiktoken
+    tok = byte_level()
+    raw = {c: b for b, c in bytes_to_unicode().items()}
+    vocab = [t for t, _ in sorted(tok.get_vocab(with_added_tokens=False).items(), key=lambda x: x[1]) if not t.startswith("<|")]
+    ranks = {bytes(raw[c] for c in t): i for i, t in enumerate(vocab)}
+    with open(os.path.join(OUT, "kimi.tiktoken"), "w") as f:
+        f.write("".join(f"{base64.b64encode(t).decode()} {i}\n" for t, i in ranks.items()))
+    cased = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
+    lower = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
+    short = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    pattern = "|".join([r"[\p{Han}]+", cased + "*" + lower + "+" + short, cased + "+" + lower + "*" + short, r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+    enc = tiktoken.Encoding("kimi", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    with diff_cases.create(os.path.join(OUT, "kimi_tiktoken" + SUFFIX)) as f:
+        for text in diff_cases.texts(tok, COUNT, 1):
+            ids = enc.encode_ordinary(text)
+            f.write(json.dumps({"text": text, "ids": ids, "special": ids, "plain": ids, "decoded": enc.decode(ids), "skipped": enc.decode(ids)}) + "\n")
+
+
+def bytes_to_unicode():
+    keep = list(range(33, 127)) + list(range(161, 173)) + list(range(174, 256))
+    out = {b: chr(b) for b in keep}
+    for b in range(256):
+        out.setdefault(b, chr(256 + len([x for x in range(b) if x not in keep])))
+    return out
+
+
 if len(sys.argv) > 3:  # only some
     for name in sys.argv[3:]:
-        write(name, eval({"unigram": "unigram(False)", "unigram_bytes": "unigram(True)", "unigram_nfkc": "unigram(False, True)"}.get(name, name + "()")))
+        if name == "other":
+            sentencepiece_model("bpe")
+            sentencepiece_model("unigram")
+            tiktoken_ranks()
+            continue
+        write(name, eval({"unigram": "unigram(False)", "unigram_bytes": "unigram(True)", "unigram_nfkc": "unigram(False, True)"}.get(name, name[:-1] + f"({name[-1]})" if name[-1].isdigit() else name + "()")))
     sys.exit()
+sentencepiece_model("bpe")
+sentencepiece_model("unigram")
+tiktoken_ranks()
 write("byte_level", byte_level())
 write("byte_gaps", byte_gaps())
 write("llama2", llama2())
