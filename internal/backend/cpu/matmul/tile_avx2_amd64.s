@@ -11,7 +11,7 @@ DATA tileSigned4_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned4_1_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned4_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned4_1_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -20,12 +20,14 @@ TEXT ·tileSigned4_1_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y2, Y2, Y2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y2, Y2, Y2
 
 block:
 	VMOVDQU      (SI), Y4
@@ -101,13 +103,15 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y6
-	VANDPS       (DX), Y6, Y4
+	MOVQ         DX, R10
+	VANDPS       (R10), Y6, Y4
 	VADDPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (DX)
-	VANDPS       32(DX), Y6, Y4
+	VMOVUPS      Y4, (R10)
+	VANDPS       32(R10), Y6, Y4
 	VADDPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y4, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -122,7 +126,7 @@ DATA tileSigned4_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned4_2_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned4_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned4_2_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -131,14 +135,18 @@ TEXT ·tileSigned4_2_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
 
 block:
 	VMOVDQU      (SI), Y8
@@ -265,20 +273,22 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y10
-	VANDPS       (DX), Y10, Y11
+	MOVQ         DX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y0, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y4, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y10, Y11
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y1, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y5, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -293,7 +303,7 @@ DATA tileSigned4_3_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned4_3_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned4_3_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned4_3_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -302,16 +312,22 @@ TEXT ·tileSigned4_3_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
 
 block:
 	VMOVDQU      (SI), Y12
@@ -489,27 +505,29 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y14
-	VANDPS       (DX), Y14, Y15
+	MOVQ         DX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y0, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y6, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y1, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y7, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y2, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y8, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+3, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -524,7 +542,7 @@ DATA tileSigned5_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned5_1_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned5_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned5_1_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -533,12 +551,14 @@ TEXT ·tileSigned5_1_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y3, Y3, Y3
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y3, Y3, Y3
 
 block:
 	VMOVDQU      (SI), Y6
@@ -616,13 +636,15 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y8
-	VANDPS       (DX), Y8, Y6
+	MOVQ         DX, R10
+	VANDPS       (R10), Y8, Y6
 	VADDPS       Y0, Y6, Y6
-	VMOVUPS      Y6, (DX)
-	VANDPS       32(DX), Y8, Y6
+	VMOVUPS      Y6, (R10)
+	VANDPS       32(R10), Y8, Y6
 	VADDPS       Y3, Y6, Y6
-	VMOVUPS      Y6, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y6, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -637,7 +659,7 @@ DATA tileSigned5_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned5_2_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned5_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned5_2_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -646,14 +668,18 @@ TEXT ·tileSigned5_2_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
 
 block:
 	VMOVDQU      (SI), Y12
@@ -784,20 +810,22 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y14
-	VANDPS       (DX), Y14, Y15
+	MOVQ         DX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y0, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y6, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y1, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y7, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -812,7 +840,7 @@ DATA tileSigned8_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned8_1_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned8_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned8_1_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -821,12 +849,14 @@ TEXT ·tileSigned8_1_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y2, Y2, Y2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y2, Y2, Y2
 
 block:
 	VMOVDQU      (SI), Y4
@@ -944,13 +974,15 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y6
-	VANDPS       (DX), Y6, Y4
+	MOVQ         DX, R10
+	VANDPS       (R10), Y6, Y4
 	VADDPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (DX)
-	VANDPS       32(DX), Y6, Y4
+	VMOVUPS      Y4, (R10)
+	VANDPS       32(R10), Y6, Y4
 	VADDPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y4, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -965,7 +997,7 @@ DATA tileSigned8_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned8_2_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned8_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned8_2_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -974,14 +1006,18 @@ TEXT ·tileSigned8_2_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
 
 block:
 	VMOVDQU      (SI), Y8
@@ -1176,20 +1212,22 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y10
-	VANDPS       (DX), Y10, Y11
+	MOVQ         DX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y0, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y4, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y10, Y11
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y1, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y5, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -1204,7 +1242,7 @@ DATA tileMin4_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileMin4_1_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileMin4_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileMin4_1_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -1213,12 +1251,14 @@ TEXT ·tileMin4_1_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y2, Y2, Y2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y2, Y2, Y2
 
 block:
 	VMOVDQU      (SI), Y4
@@ -1293,13 +1333,15 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y6
-	VANDPS       (DX), Y6, Y4
+	MOVQ         DX, R10
+	VANDPS       (R10), Y6, Y4
 	VADDPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (DX)
-	VANDPS       32(DX), Y6, Y4
+	VMOVUPS      Y4, (R10)
+	VANDPS       32(R10), Y6, Y4
 	VADDPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y4, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -1314,7 +1356,7 @@ DATA tileMin4_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileMin4_2_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileMin4_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileMin4_2_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -1323,14 +1365,18 @@ TEXT ·tileMin4_2_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
 
 block:
 	VMOVDQU      (SI), Y8
@@ -1455,20 +1501,22 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y10
-	VANDPS       (DX), Y10, Y11
+	MOVQ         DX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y0, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y4, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y10, Y11
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y1, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y5, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -1483,7 +1531,7 @@ DATA tileMin4_3_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileMin4_3_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileMin4_3_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileMin4_3_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -1492,16 +1540,22 @@ TEXT ·tileMin4_3_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
 
 block:
 	VMOVDQU      (SI), Y12
@@ -1676,27 +1730,29 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y14
-	VANDPS       (DX), Y14, Y15
+	MOVQ         DX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y0, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y6, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y1, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y7, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y2, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y8, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+3, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -1711,7 +1767,7 @@ DATA tileMin5_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileMin5_1_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileMin5_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileMin5_1_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -1720,12 +1776,14 @@ TEXT ·tileMin5_1_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y3, Y3, Y3
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y3, Y3, Y3
 
 block:
 	VMOVDQU      (SI), Y6
@@ -1802,13 +1860,15 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y8
-	VANDPS       (DX), Y8, Y6
+	MOVQ         DX, R10
+	VANDPS       (R10), Y8, Y6
 	VADDPS       Y0, Y6, Y6
-	VMOVUPS      Y6, (DX)
-	VANDPS       32(DX), Y8, Y6
+	VMOVUPS      Y6, (R10)
+	VANDPS       32(R10), Y8, Y6
 	VADDPS       Y3, Y6, Y6
-	VMOVUPS      Y6, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y6, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -1823,7 +1883,7 @@ DATA tileMin5_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileMin5_2_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileMin5_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileMin5_2_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -1832,14 +1892,18 @@ TEXT ·tileMin5_2_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
 
 block:
 	VMOVDQU      (SI), Y12
@@ -1968,20 +2032,22 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y14
-	VANDPS       (DX), Y14, Y15
+	MOVQ         DX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y0, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y6, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y1, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y7, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -1996,7 +2062,7 @@ DATA tileSigned6x16_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned6x16_1_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned6x16_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned6x16_1_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -2005,12 +2071,14 @@ TEXT ·tileSigned6x16_1_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y3, Y3, Y3
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y3, Y3, Y3
 
 block:
 	VMOVDQU      (SI), Y6
@@ -2106,13 +2174,15 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y8
-	VANDPS       (DX), Y8, Y6
+	MOVQ         DX, R10
+	VANDPS       (R10), Y8, Y6
 	VADDPS       Y0, Y6, Y6
-	VMOVUPS      Y6, (DX)
-	VANDPS       32(DX), Y8, Y6
+	VMOVUPS      Y6, (R10)
+	VANDPS       32(R10), Y8, Y6
 	VADDPS       Y3, Y6, Y6
-	VMOVUPS      Y6, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y6, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -2127,7 +2197,7 @@ DATA tileSigned6x16_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned6x16_2_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned6x16_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned6x16_2_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -2136,14 +2206,18 @@ TEXT ·tileSigned6x16_2_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
 
 block:
 	VMOVDQU      (SI), Y12
@@ -2310,20 +2384,22 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y14
-	VANDPS       (DX), Y14, Y15
+	MOVQ         DX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y0, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y6, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y1, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y7, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -2338,7 +2414,7 @@ DATA tileSigned3x16_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned3x16_1_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned3x16_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned3x16_1_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -2347,12 +2423,14 @@ TEXT ·tileSigned3x16_1_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y2, Y2, Y2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y2, Y2, Y2
 
 block:
 	VMOVDQU      (SI), Y4
@@ -2444,13 +2522,15 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y6
-	VANDPS       (DX), Y6, Y4
+	MOVQ         DX, R10
+	VANDPS       (R10), Y6, Y4
 	VADDPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (DX)
-	VANDPS       32(DX), Y6, Y4
+	VMOVUPS      Y4, (R10)
+	VANDPS       32(R10), Y6, Y4
 	VADDPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y4, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -2465,7 +2545,7 @@ DATA tileSigned3x16_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned3x16_2_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned3x16_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned3x16_2_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -2474,14 +2554,18 @@ TEXT ·tileSigned3x16_2_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
 
 block:
 	VMOVDQU      (SI), Y8
@@ -2640,20 +2724,22 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y10
-	VANDPS       (DX), Y10, Y11
+	MOVQ         DX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y0, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y4, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y10, Y11
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y1, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y5, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -2668,7 +2754,7 @@ DATA tileSigned3x16_3_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileSigned3x16_3_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned3x16_3_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileSigned3x16_3_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -2677,16 +2763,22 @@ TEXT ·tileSigned3x16_3_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
 
 block:
 	VMOVDQU      (SI), Y12
@@ -2912,27 +3004,29 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y14
-	VANDPS       (DX), Y14, Y15
+	MOVQ         DX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y0, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y6, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y1, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y7, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y2, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y8, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+3, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -2947,7 +3041,7 @@ DATA tileMin2x16_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileMin2x16_1_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileMin2x16_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileMin2x16_1_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -2956,12 +3050,14 @@ TEXT ·tileMin2x16_1_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y2, Y2, Y2
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y2, Y2, Y2
 
 block:
 	VMOVDQU      (SI), Y4
@@ -3059,13 +3155,15 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y6
-	VANDPS       (DX), Y6, Y4
+	MOVQ         DX, R10
+	VANDPS       (R10), Y6, Y4
 	VADDPS       Y0, Y4, Y4
-	VMOVUPS      Y4, (DX)
-	VANDPS       32(DX), Y6, Y4
+	VMOVUPS      Y4, (R10)
+	VANDPS       32(R10), Y6, Y4
 	VADDPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y4, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+1, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -3080,7 +3178,7 @@ DATA tileMin2x16_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileMin2x16_2_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileMin2x16_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileMin2x16_2_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -3089,14 +3187,18 @@ TEXT ·tileMin2x16_2_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y4, Y4, Y4
+	VPXOR      Y5, Y5, Y5
 
 block:
 	VMOVDQU      (SI), Y8
@@ -3267,20 +3369,22 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y10
-	VANDPS       (DX), Y10, Y11
+	MOVQ         DX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y0, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y4, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y10, Y11
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y10, Y11
 	VADDPS       Y1, Y11, Y11
-	VMOVUPS      Y11, (DX)
-	VANDPS       32(DX), Y10, Y11
+	VMOVUPS      Y11, (R10)
+	VANDPS       32(R10), Y10, Y11
 	VADDPS       Y5, Y11, Y11
-	VMOVUPS      Y11, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+2, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)
@@ -3295,7 +3399,7 @@ DATA tileMin2x16_3_avx2_ones<>+24(SB)/8, $0x0001000100010001
 GLOBL tileMin2x16_3_avx2_ones<>(SB), RODATA|NOPTR, $32
 
 // func tileMin2x16_3_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tileMin2x16_3_avx2(SB), NOSPLIT, $0-72
 	MOVQ a+24(FP), AX
 	MOVQ astride+32(FP), CX
@@ -3304,16 +3408,22 @@ TEXT ·tileMin2x16_3_avx2(SB), NOSPLIT, $0-72
 	DECQ first+64(FP)
 
 tile:
-	MOVQ  q+0(FP), SI
-	MOVQ  s+8(FP), DI
-	MOVQ  blocks+16(FP), R8
-	MOVQ  AX, R9
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-	VPXOR Y8, Y8, Y8
+	MOVQ       q+0(FP), SI
+	MOVQ       s+8(FP), DI
+	MOVQ       blocks+16(FP), R8
+	MOVQ       AX, R9
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	ADDQ       BX, R10
+	PREFETCHT0 (R10)
+	VPXOR      Y0, Y0, Y0
+	VPXOR      Y1, Y1, Y1
+	VPXOR      Y2, Y2, Y2
+	VPXOR      Y6, Y6, Y6
+	VPXOR      Y7, Y7, Y7
+	VPXOR      Y8, Y8, Y8
 
 block:
 	VMOVDQU      (SI), Y12
@@ -3557,27 +3667,29 @@ block:
 	DECQ         R8
 	JNZ          block
 	VPBROADCASTQ first+64(FP), Y14
-	VANDPS       (DX), Y14, Y15
+	MOVQ         DX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y0, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y6, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y1, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y7, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
-	VANDPS       (DX), Y14, Y15
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	VANDPS       (R10), Y14, Y15
 	VADDPS       Y2, Y15, Y15
-	VMOVUPS      Y15, (DX)
-	VANDPS       32(DX), Y14, Y15
+	VMOVUPS      Y15, (R10)
+	VANDPS       32(R10), Y14, Y15
 	VADDPS       Y8, Y15, Y15
-	VMOVUPS      Y15, 32(DX)
-	ADDQ         BX, DX
+	VMOVUPS      Y15, 32(R10)
+	ADDQ         BX, R10
+	MOVQ         R10, DX
 	IMUL3Q       $+3, CX, SI
 	ADDQ         SI, AX
 	DECQ         tiles+56(FP)

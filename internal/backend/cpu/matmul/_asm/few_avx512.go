@@ -23,8 +23,9 @@ func fewAVX512() {
 	}
 }
 
-// ahead is how far in bytes weights are fetched before they are used.
-const ahead = 4096
+// ahead is how far in bytes weights are fetched, into the second-level cache, before they are used. Less is slower with several
+// rows: 4096 gives two thirds of the speed at 4 rows.
+const ahead = 12288
 
 // fewRowsAVX512 multiplies whole groups, straight from the packed form, with rows rows of activations: weights come from
 // memory once. In a segment the sums stand in registers; the running totals stand in y.
@@ -58,7 +59,7 @@ func fewRowsAVX512(f form, rows int) {
 	fetched := 0
 	for b := range f.blocks {
 		for end := (f.head + (b+1)*f.body) / 64; fetched < end; fetched++ {
-			PREFETCHT0(mem(w, 64*fetched+ahead))
+			PREFETCHT1(mem(w, 64*fetched+ahead))
 		}
 		f.scale(u, b)
 		for sub := range f.scales {

@@ -80,6 +80,14 @@ func (t *tile2) emit(name string) {
 	Load(Param("s"), s)
 	Load(Param("blocks"), n)
 	t.in.set(a)
+	yp := GP64()
+	MOVQ(y, yp)
+	for m := range t.rows {
+		PREFETCHT0(mem(yp, 0)) // it may lie far away, and is needed at the end
+		if m < t.rows-1 {
+			ADDQ(ystride, yp)
+		}
+	}
 	for h := range 2 {
 		for _, f := range t.F[h] {
 			VPXOR(f, f, f)
@@ -108,7 +116,6 @@ func (t *tile2) emit(name string) {
 	JNZ(LabelRef("block"))
 
 	VPBROADCASTQ(first.Addr, t.A)
-	yp := GP64()
 	MOVQ(y, yp)
 	for m := range t.rows {
 		for h := range 2 {
