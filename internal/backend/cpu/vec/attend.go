@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
 )
 
 // ChunkTokens is the number of keys that attention treats as one: softmax and weighted sum are computed for the
@@ -175,6 +176,11 @@ func tile(i, n, most int) int {
 const (
 	qkRows = 8
 	pvRows = 4
+	// wideRows is the number of rows from which it pays to widen a page's values to float32 once for all: the
+	// instructions that widen take the multipliers' ports on many processors. For keys it pays up to wideKDim, above
+	// which a page leaves the first-level cache, and not with AVX-512, which shares a load among eight rows.
+	wideRows = 16
+	wideKDim = 256
 )
 
 func (s *attention) packQueries() {
@@ -281,8 +287,13 @@ func (s *attention) page(p, off int) *byte {
 func (s *attention) scorePage(p, base int) {
 	keys := s.page(p, s.KOff)
 	qk, elem := s.k.ops.qk16, 2
-	if s.Type == backend.KVF32 {
+	switch {
+	case s.Type == backend.KVF32:
 		qk, elem = s.k.ops.qk32, 4
+	case s.n >= wideRows && s.KDim <= wideKDim && s.k.level != isa.AVX512:
+		x := s.kPage[:pageTokens*s.KDim]
+		s.k.ops.fromHalf(x, unsafe.Slice((*uint16)(unsafe.Pointer(keys)), len(x)))
+		keys, qk, elem = (*byte)(unsafe.Pointer(&x[0])), s.k.ops.qk32, 4
 	}
 	from := p * pageTokens
 	for i := 0; i < s.n; {
@@ -368,6 +379,8 @@ func (s *attention) values(p int) (v *byte, stride int, pv func(o *float32, oStr
 		s.k.ops.turn16(&s.vPage[0], s.page(p, s.KOff), s.KDim, s.vp)
 	case s.VDim == s.vp && s.Type == backend.KVF32:
 		return s.page(p, s.VOff), 4 * s.vp, s.k.ops.pv32
+	case s.VDim == s.vp && s.n >= wideRows:
+		s.k.ops.fromHalf(s.vPage, unsafe.Slice((*uint16)(unsafe.Pointer(s.page(p, s.VOff))), len(s.vPage)))
 	case s.VDim == s.vp:
 		return s.page(p, s.VOff), 2 * s.vp, s.k.ops.pv16
 	case s.Type == backend.KVF32:

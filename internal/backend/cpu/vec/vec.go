@@ -7,6 +7,8 @@
 // same bits, NaN payloads excepted.
 package vec
 
+//go:generate sh -c "cd _asm && go run ."
+
 import (
 	"math"
 	"runtime"
