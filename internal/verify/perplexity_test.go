@@ -21,6 +21,7 @@ func (f *fakeBackend) Name() string { return "fake" }
 func (f *fakeBackend) Memory(*plan.Plan, backend.Options) (backend.Memory, error) {
 	return backend.Memory{}, nil
 }
+
 func (f *fakeBackend) Compile(*plan.Plan, backend.Options) (backend.Exec, error) {
 	return &fakeExec{f: f}, nil
 }

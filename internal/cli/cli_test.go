@@ -1,0 +1,454 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/store"
+	"github.com/baleenrun/baleen/internal/synth"
+)
+
+// testTemplate is a small chat template in the usual form.
+const testTemplate = `{% for m in messages %}<{{ m.role }}> {{ m.content }}
+{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}`
+
+// tinyFile writes a model of random weights.
+func tinyFile(t *testing.T, template string) string {
+	t.Helper()
+	s, err := synth.Lookup("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ChatTemplate = template
+	r, err := synth.LookupRecipe("Q8_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.Write(t.Context(), f, s, r, 3, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+type outcome struct {
+	status   int
+	out, err string
+}
+
+// command runs a command line with text on a pipe as standard input.
+func command(t *testing.T, stdin string, args ...string) outcome {
+	t.Helper()
+	return commandEnv(t, nil, stdin, args...)
+}
+
+func commandEnv(t *testing.T, env []string, stdin string, args ...string) outcome {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env = append([]string{"BALEEN_HOME=" + t.TempDir(), "BALEEN_THREADS=1"}, env...)
+	status := Main(args, IO{In: strings.NewReader(stdin), Out: &out, Err: &errs, Environ: env})
+	return outcome{status, out.String(), errs.String()}
+}
+
+// oneErrorLine wants a failure with one line that has want in it.
+func (o outcome) oneErrorLine(t *testing.T, status int, want string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(o.err), "\n")
+	if status == exitUsage {
+		if len(lines) != 2 || !strings.HasPrefix(lines[1], "Try: baleen") {
+			t.Errorf("a usage error has a line and a hint, got %q", o.err)
+		}
+		lines = lines[:1]
+	}
+	if o.status != status || len(lines) != 1 || !strings.HasPrefix(lines[0], "baleen: ") || !strings.Contains(lines[0], want) {
+		t.Errorf("status %d and %q, want status %d and one line with %q", o.status, o.err, status, want)
+	}
+	if o.out != "" {
+		t.Errorf("standard output has %q", o.out)
+	}
+}
+
+func TestRunArguments(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "m.gguf")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	st := store.Open(dir)
+	for _, tc := range []struct {
+		args          []string
+		model, prompt string
+		has           bool
+		problem       string
+	}{
+		{nil, "default", "", false, ""},
+		{[]string{"What is this?"}, "default", "What is this?", true, ""},
+		{[]string{"hello"}, "default", "hello", true, ""},
+		{[]string{"yes/no"}, "default", "yes/no", true, ""},
+		{[]string{"smollm2-135m"}, "smollm2-135m", "", false, ""},
+		{[]string{file}, file, "", false, ""},
+		{[]string{dir}, dir, "", false, ""},
+		{[]string{"missing.gguf"}, "", "", false, "no file or folder missing.gguf"},
+		{[]string{"./missing"}, "", "", false, "no file or folder"},
+		{[]string{file, "hi"}, file, "hi", true, ""},
+		{[]string{"smollm2-135m", "smollm2-135m"}, "smollm2-135m", "smollm2-135m", true, ""},
+	} {
+		model, prompt, has, err := runArgs(st, tc.args, "default")
+		if tc.problem != "" {
+			if !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), tc.problem) {
+				t.Errorf("%q: error %v, want %q", tc.args, err, tc.problem)
+			}
+			continue
+		}
+		if err != nil || model != tc.model || prompt != tc.prompt || has != tc.has {
+			t.Errorf("%q: %q %q %v %v", tc.args, model, prompt, has, err)
+		}
+	}
+}
+
+func TestPipedPrompts(t *testing.T) {
+	for _, tc := range []struct {
+		in, arg string
+		has     bool
+		want    string
+		wantHas bool
+		problem string
+	}{
+		{"", "", false, "", false, ""},
+		{"\n", "", false, "", false, ""},
+		{"text\n", "", false, "text", true, ""},
+		{"", "arg", true, "arg", true, ""},
+		{"line 1\nline 2\r\n", "arg", true, "arg\n\nline 1\nline 2", true, ""},
+		{"\xff\xfe", "", false, "", false, "not UTF-8"},
+	} {
+		a := &app{io: IO{In: strings.NewReader(tc.in)}}
+		got, has, err := a.pipedPrompt(tc.arg, tc.has)
+		if tc.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.problem) {
+				t.Errorf("%q: error %v", tc.in, err)
+			}
+			continue
+		}
+		if err != nil || got != tc.want || has != tc.wantHas {
+			t.Errorf("%q with %q: %q, %v, %v", tc.in, tc.arg, got, has, err)
+		}
+	}
+	a := &app{io: IO{In: strings.NewReader("typed"), InTTY: true}}
+	if got, _, _ := a.pipedPrompt("arg", true); got != "arg" {
+		t.Errorf("a terminal was read: %q", got)
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	model := tinyFile(t, "")
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"rum"}, `there is no command "rum"; did you mean run`},
+		{[]string{"run"}, "there is no prompt"},
+		{[]string{"run", "a", "b", "c"}, "put the prompt in quotes"},
+		{[]string{"run", "--max-tokens", "-1", "hi"}, "--max-tokens is -1"},
+		{[]string{"run", "--temperature", "-1", "hi"}, "temperature is -1"},
+		{[]string{"run", "--top-p", "2", "hi"}, "top_p is 2"},
+		{[]string{"run", "--threads", "0", "hi"}, "whole number from 1"},
+		{[]string{"run", "--kv", "f8", "hi"}, "want one of f16, f32"},
+		{[]string{"run", "--nonsense", "hi"}, "unknown flag: --nonsense"},
+		{[]string{"run", model, "hi", "--system", "x"}, "--system needs a chat template"},
+		{[]string{"run", model, "  "}, "the prompt is empty"},
+		{[]string{"verify", model}, "--reference is missing"},
+		{[]string{"verify"}, "got 0 arguments, want the PATH"},
+		{[]string{"verify", model, "--reference", "x", "--batch", "100"}, "--batch is 100"},
+		{[]string{"eval", model}, "--text is missing"},
+		{[]string{"eval", model, "--text", "x", "--ctx", "2"}, "--ctx is 2"},
+		{[]string{"bench", model, "--generate", "1"}, "generate 1"},
+		{[]string{"bench", model, "--plot", "x.gif"}, "must end in .svg or .png"},
+		{[]string{"synth", "x.gguf"}, "--shape is missing"},
+		{[]string{"synth", "x.gguf", "--shape", "huge"}, `no shape is named "huge"`},
+		{[]string{"synth", "x.gguf", "--shape", "tiny", "--quant", "Q9"}, `no quantization is named "Q9"`},
+	} {
+		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
+			command(t, "", tc.args...).oneErrorLine(t, exitUsage, tc.want)
+		})
+	}
+	o := commandEnv(t, []string{"BALEEN_CPU=fast"}, "", "version")
+	if o.status != exitUsage || !strings.Contains(o.err, `BALEEN_CPU="fast": want one of`) {
+		t.Errorf("wrong variable: %+v", o)
+	}
+}
+
+// TestBadFilesGiveOneLine opens what is no model, or one no longer.
+func TestBadFilesGiveOneLine(t *testing.T) {
+	good, err := os.ReadFile(tinyFile(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	mutate := func(at int, b ...byte) []byte {
+		c := bytes.Clone(good)
+		copy(c[at:], b)
+		return c
+	}
+	for name, path := range map[string]string{
+		"empty":         write("empty.gguf", nil),
+		"text":          write("text.gguf", []byte("hello\x1b[31m\n")),
+		"truncated":     write("truncated.gguf", good[:len(good)/2]),
+		"header only":   write("header.gguf", good[:24]),
+		"many tensors":  write("tensors.gguf", mutate(8, 255, 255, 255, 255, 255, 255, 255, 127)),
+		"many keys":     write("keys.gguf", mutate(16, 255, 255, 255, 255, 255, 255, 255, 127)),
+		"other version": write("version.gguf", mutate(4, 99)),
+		"empty folder":  t.TempDir(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			command(t, "", "run", path, "hi").oneErrorLine(t, exitFailed, "")
+			command(t, "", "verify", path, "--reference", path).oneErrorLine(t, exitFailed, "")
+			text := write("t.txt", []byte(strings.Repeat("word ", 2000)))
+			command(t, "", "eval", path, "--text", text).oneErrorLine(t, exitFailed, "")
+		})
+	}
+}
+
+func TestRunContinuesText(t *testing.T) {
+	model := tinyFile(t, "")
+	o := command(t, "", "run", model, "once upon a time", "-n", "5", "--stats")
+	if o.status != exitOK || strings.TrimSpace(o.out) == "" {
+		t.Fatalf("%+v", o)
+	}
+	for _, want := range []string{"a base model without a chat template", "cut off after 5 tokens", "answer 5 tokens"} {
+		if !strings.Contains(o.err, want) {
+			t.Errorf("standard error has no %q: %q", want, o.err)
+		}
+	}
+	if again := command(t, "once upon a time\n", "run", model, "-n", "5"); again.out != o.out {
+		t.Errorf("piped: %q, as an argument: %q", again.out, o.out)
+	}
+	if raw := command(t, "", "run", model, "once upon a time", "-n", "5", "--raw"); raw.out != o.out || strings.Contains(raw.err, "template") {
+		t.Errorf("--raw: %+v", raw)
+	}
+	if strings.Contains(o.out+o.err, "\x1b") {
+		t.Errorf("escape codes on a pipe: %q %q", o.out, o.err)
+	}
+}
+
+func TestRunJSON(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	args := []string{"run", model, "hello", "--json", "-n", "6", "--temperature", "1", "--seed", "5"}
+	var a, b runResult
+	for _, r := range []*runResult{&a, &b} {
+		o := command(t, "", args...)
+		if o.status != exitOK {
+			t.Fatalf("%+v", o)
+		}
+		if err := json.Unmarshal([]byte(o.out), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.Text != b.Text || len(a.Tokens) != 6 || a.Finish != "length" || a.Seed != 5 || a.Usage.Generated != 6 || a.Usage.Prompt == 0 {
+		t.Errorf("%+v and %+v", a, b)
+	}
+}
+
+func TestPromptTooLongSaysTheCounts(t *testing.T) {
+	model := tinyFile(t, "")
+	command(t, strings.Repeat("word ", 400), "run", model, "--raw", "--context", "64").oneErrorLine(t, exitFailed, "context 64")
+}
+
+func TestChatKeepsTheConversation(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	var out, errs bytes.Buffer
+	in := "hello\n\n/help\nsecond \\\nline\n/clear\nthird\n/exit\nnever\n"
+	status := Main([]string{"run", model, "-n", "4", "--stats", "--threads", "1"}, IO{
+		In: strings.NewReader(in), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + t.TempDir(), "TERM=dumb"},
+	})
+	if status != exitOK {
+		t.Fatalf("status %d: %s", status, errs.String())
+	}
+	var prompts []string
+	for line := range strings.Lines(errs.String()) {
+		if _, rest, ok := strings.Cut(line, "baleen: prompt "); ok {
+			prompts = append(prompts, rest)
+		}
+	}
+	if len(prompts) != 3 {
+		t.Fatalf("%d answers: %s", len(prompts), errs.String())
+	}
+	if strings.Contains(prompts[0], "from the cache") || !strings.Contains(prompts[1], "from the cache") {
+		t.Errorf("the second prompt does not reuse the first: %q", prompts)
+	}
+	for _, want := range []string{"Ctrl-C stops", "The conversation is forgotten"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("no %q in %q", want, errs.String())
+		}
+	}
+}
+
+func TestVerifyCommand(t *testing.T) {
+	const dir = "../family/testdata/goldens/"
+	var first map[string]any
+	for i, extra := range [][]string{nil, {"--batch", "3", "--chunk", "7"}, {"--threads", "2", "--cpu", "generic"}} {
+		o := command(t, "", append([]string{"verify", dir + "llama", "--reference", dir + "llama/golden.safetensors", "--json"}, extra...)...)
+		if o.status != exitOK {
+			t.Fatalf("%+v", o)
+		}
+		var r map[string]any
+		if err := json.Unmarshal([]byte(o.out), &r); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"family", "max_abs_error", "rms_error", "argmax_agreement", "greedy_agreement", "logits_sha256", "pass"} {
+			if _, ok := r[key]; !ok {
+				t.Errorf("the report has no %s", key)
+			}
+		}
+		if i == 0 {
+			first = r
+		}
+		if r["pass"] != true || r["family"] != "llama" || r["logits_sha256"] != first["logits_sha256"] {
+			t.Errorf("%v: %v", extra, r)
+		}
+	}
+	o := command(t, "", "verify", dir+"llama", "--reference", dir+"qwen2/golden.safetensors")
+	if o.status != exitFailed || !(strings.HasSuffix(o.out, "FAIL\n") || strings.Contains(o.err, "the reference has")) {
+		t.Errorf("another model's reference: %+v", o)
+	}
+}
+
+func TestEvalCommand(t *testing.T) {
+	model := tinyFile(t, "")
+	text := filepath.Join(t.TempDir(), "t.txt")
+	if err := os.WriteFile(text, []byte(strings.Repeat("the quick brown fox jumps over the lazy dog. ", 60)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var results []float64
+	for _, extra := range [][]string{nil, {"--chunk", "5"}} {
+		o := command(t, "", append([]string{"eval", model, "--text", text, "--ctx", "128", "--json"}, extra...)...)
+		var r struct {
+			Perplexity float64
+			Windows    int
+		}
+		if err := json.Unmarshal([]byte(o.out), &r); err != nil || o.status != exitOK {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		if r.Windows < 2 || r.Perplexity < 10 || r.Perplexity > 1e5 { // random weights know nothing
+			t.Errorf("%+v", r)
+		}
+		results = append(results, r.Perplexity)
+	}
+	if results[0] != results[1] {
+		t.Errorf("chunks change the perplexity: %v", results)
+	}
+}
+
+func TestSynthCommand(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.gguf")
+	if o := command(t, "", "synth", path, "--shape", "Tiny-MoE", "--quant", "q4_k_m"); o.status != exitOK || !strings.Contains(o.out, "tiny-moe Q4_K_M") {
+		t.Fatalf("%+v", o)
+	}
+	if o := command(t, "", "run", path, "hello", "-n", "3"); o.status != exitOK {
+		t.Errorf("%+v", o)
+	}
+	left, _ := filepath.Glob(path + ".*")
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	command(t, "", "synth", filepath.Join(path, "y"), "--shape", "tiny").oneErrorLine(t, exitFailed, "")
+}
+
+func TestVersionJSON(t *testing.T) {
+	o := command(t, "", "version", "--json", "--cpu", "generic")
+	var v buildInfo
+	if err := json.Unmarshal([]byte(o.out), &v); err != nil || v.Version == "" || v.CPU != "generic" {
+		t.Errorf("%+v: %v", o, err)
+	}
+	command(t, "", "version", "now").oneErrorLine(t, exitUsage, "got 1 arguments")
+}
+
+func TestEveryCommandHasHelpWithExamples(t *testing.T) {
+	root := (&app{}).rootCommand()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" || c.Name() == "completion" || c.Name() == "version" {
+			continue
+		}
+		if c.Long == "" || c.Example == "" || c.Short == "" {
+			t.Errorf("%s: help, example or summary is missing", c.Name())
+		}
+		for line := range strings.Lines(c.Long + "\n" + c.Example) {
+			if len(strings.TrimRight(line, "\n")) > 110 {
+				t.Errorf("%s: a help line of %d characters", c.Name(), len(line))
+			}
+		}
+	}
+}
+
+func TestLineProgress(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := &lineProgress{w: &out, now: func() time.Time { return now }}
+	p.Start("X", 100e6, 500e6)
+	for range 40 {
+		now = now.Add(time.Second)
+		p.Set(p.done + 10e6)
+	}
+	p.Stop()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if lines[0] != "Fetching X (500 MB, continuing at 100 MB)" || len(lines) < 6 || len(lines) > 10 {
+		t.Errorf("lines %q", lines)
+	}
+	if !strings.Contains(out.String(), "10 MB/s") || !strings.Contains(out.String(), "35s left") {
+		t.Errorf("no speed or time left: %q", lines)
+	}
+}
+
+func TestBarProgress(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{io: IO{Err: &out, ErrTTY: true}}
+	p := a.progress()
+	p.Start("X", 0, 500e6)
+	time.Sleep(120 * time.Millisecond)
+	p.Set(250e6)
+	time.Sleep(120 * time.Millisecond)
+	p.Set(500e6)
+	p.Stop()
+	for _, want := range []string{"Fetching X (500 MB)", "50%", "100%", "250/500 MB"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %q", want, out.String())
+		}
+	}
+}
+
+func TestErrorsAreOnePlainLine(t *testing.T) {
+	err := errors.Join(errors.New("first \x1b[31mred"), errors.New("second\r\n\x00line\u009b"))
+	if got, want := oneLine(err), "first ?[31mred; second?; ?line?"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestModelsCannotSteerTheTerminal(t *testing.T) {
+	a := &app{io: IO{OutTTY: true}}
+	if got := a.printable("a\x1b]0;title\x07b\tc\n\u009bd"); got != "a]0;titleb\tc\nd" {
+		t.Errorf("%q", got)
+	}
+	a.io.OutTTY = false
+	if got := a.printable("\x1b"); got != "\x1b" {
+		t.Errorf("a pipe got %q", got)
+	}
+}
