@@ -79,7 +79,7 @@ func (a *AttendArgs) PartFloats() int { return a.Rows * a.Heads * (2 + a.VDim) }
 // attention is the working state of a work item, cut out of its scratch memory. Row i of n is head i%Heads of
 // query row i/Heads.
 type attention struct {
-	*AttendArgs
+	AttendArgs // a copy, so that the caller's may stay on its stack
 	k  *Kernels
 	n  int
 	vp int // VDim rounded up to Lanes
@@ -148,7 +148,7 @@ func (k *Kernels) AttendMerge(a *AttendArgs, part []float32) {
 }
 
 func (s *attention) init(k *Kernels, a *AttendArgs) {
-	s.AttendArgs, s.k = a, k
+	s.AttendArgs, s.k = *a, k
 	s.n, s.vp = a.Rows*a.Heads, padded(a.VDim)
 	free := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(a.Scratch))), len(a.Scratch)/4)
 	take := func(n int) []float32 {

@@ -229,7 +229,8 @@ func TestNoAllocations(t *testing.T) {
 		m := make([]byte, 32*100*2)
 		state, delta := make([]float32, 20*20), make([]float32, DeltaScratch(20, 20))
 		n := testing.AllocsPerRun(10, func() {
-			k.Attend(a)
+			onStack := *a
+			k.Attend(&onStack)
 			k.RMSNorm(x, y, y, 1)
 			k.LayerNorm(x, y, y, y, 1)
 			k.GLU(plan.ActGELU, x, x, y, 0, 0)
