@@ -65,10 +65,7 @@ func (c *config) lfm2Width(width int) int {
 // lfm2Base reads what LFM2 models share and the mixer of every layer.
 func (c *config) lfm2Base() (*model, []mixer) {
 	if !c.gguf {
-		c.alias("rms_norm_eps", "norm_eps")
-		if !c.has("rms_norm_eps") {
-			c.values["rms_norm_eps"] = 1e-5
-		}
+		c.values["rms_norm_eps"] = c.positive("norm_eps", 1e-5) // under its name here
 	}
 	kv := c.lfm2Heads()
 	m := c.base()
