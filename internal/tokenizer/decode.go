@@ -364,8 +364,7 @@ func (t *Tokenizer) Bytes(id int32) []byte {
 // appendTokenBytes appends the bytes of a token of a byte-level tokenizer.
 func (t *Tokenizer) appendTokenBytes(dst []byte, id int32) []byte {
 	if s, ok := t.vocab.extra[id]; ok {
-		dst, _ = appendRaw(dst, s)
-		return dst
+		return append(dst, s...) // in plain text, not in the alphabet
 	}
 	if id < 0 || int(id) >= t.vocab.tokens.len() {
 		return dst

@@ -33,6 +33,9 @@ func fromJSON(r []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
 	}
+	if err := checkGrowth(t.norm, pre); err != nil {
+		return nil, err
+	}
 	if err := t.jsonModel(file["model"], pre); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}

@@ -78,6 +78,9 @@ func (m *spmModel) build(t *Tokenizer) error {
 		err = fmt.Errorf("SentencePiece model type %d is not supported (1 is unigram, 2 is BPE)", m.kind)
 	}
 	t.scan = []scanner{}
+	if chars != nil {
+		err = errors.Join(err, checkGrowth([]normalizer{precompiled{chars}}, nil))
+	}
 	if chars != nil || m.dummyPrefix || !m.extraSpaces {
 		t.norm = []normalizer{spmNormalizer{chars, m.dummyPrefix, m.extraSpaces}}
 	} else {
