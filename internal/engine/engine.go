@@ -88,11 +88,11 @@ func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, err
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
-	x1 := o.Exec
+	lim := o.Exec
 	e := &Engine{
 		x: x, o: o, detok: d, vocab: p.Vocab, now: o.Now, cache: cache,
 		capacity:   min(p.Context, cache.Capacity()),
-		maxRunning: min(x1.MaxSeqs, x1.MaxRows, x1.MaxOut),
+		maxRunning: min(lim.MaxSeqs, lim.MaxRows, lim.MaxOut),
 		recurrent:  len(p.States) > 0,
 		admitRoom:  admitRoom,
 		resumeRoom: resumeRoom,
@@ -102,13 +102,13 @@ func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, err
 		wakeup:     make(chan struct{}, 1),
 		stopped:    make(chan struct{}),
 	}
-	e.pace = newPace(o.Stretch, x1.MaxRows, x1.MaxSeqs)
-	e.batch.Tokens = make([]int32, 0, x1.MaxRows)
-	e.batch.Seqs = make([]backend.Seq, 0, x1.MaxSeqs)
-	e.batch.Out = make([]int32, 0, x1.MaxOut)
-	e.entries = make([]*sequence, 0, x1.MaxSeqs)
-	e.prefill = make([]*sequence, 0, x1.MaxSeqs)
-	e.running = make([]*sequence, 0, x1.MaxSeqs)
+	e.pace = newPace(o.Stretch, lim.MaxRows, lim.MaxSeqs)
+	e.batch.Tokens = make([]int32, 0, lim.MaxRows)
+	e.batch.Seqs = make([]backend.Seq, 0, lim.MaxSeqs)
+	e.batch.Out = make([]int32, 0, lim.MaxOut)
+	e.entries = make([]*sequence, 0, lim.MaxSeqs)
+	e.prefill = make([]*sequence, 0, lim.MaxSeqs)
+	e.running = make([]*sequence, 0, lim.MaxSeqs)
 	e.stats.Groups = make([]PageStats, len(p.Groups))
 	e.public.Groups = make([]PageStats, len(p.Groups))
 	for g := range p.Groups {

@@ -13,7 +13,9 @@ type pace struct {
 
 	base []quiet // by decode rows
 	step int64
-	rows float64 // the present budget
+	rows float64    // the present budget
+	want [3]float64 // what the last steps with prompt rows would have had
+	seen int        // of these
 }
 
 // quiet remembers what the last steps of a number of decode rows took without prompt rows. Their median is not
@@ -101,7 +103,12 @@ func (p *pace) observe(decode, prompt int, d time.Duration) {
 	if ratio > 1 && float64(prompt) < 0.7*p.rows {
 		return // the step had room to spare because there was no more to do
 	}
-	// The time grows by less than the rows, so this comes from below; half of the way damps the noise.
-	want := float64(prompt) * min(max(ratio, 0.25), 2)
-	p.rows = min(max((p.rows+want)/2, leastRows), float64(p.max))
+	// The time grows by less than the rows, so this comes from below. The median of three leaves out a step during
+	// which the machine did something else; half of the way damps the rest.
+	p.want[p.seen%len(p.want)] = float64(prompt) * min(max(ratio, 0.25), 2)
+	p.seen++
+	w := p.want
+	n := min(p.seen, len(w))
+	slices.Sort(w[:n])
+	p.rows = min(max((p.rows+w[n/2])/2, leastRows), float64(p.max))
 }

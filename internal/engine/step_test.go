@@ -272,6 +272,14 @@ func TestPaceIgnoresOneSlowStep(t *testing.T) {
 	if d, ok := p.baseOf(2); !ok || d != 30*time.Millisecond {
 		t.Errorf("a step takes %v, known: %v", d, ok)
 	}
+	for range 20 {
+		p.observe(2, 30, 57*time.Millisecond)
+	}
+	if before := p.rows; before < 25 {
+		t.Errorf("%v rows after steps of 30 that took just as long as they may", before)
+	} else if p.observe(2, 30, time.Second); p.rows < before {
+		t.Errorf("one slow step takes rows from %v to %v", before, p.rows)
+	}
 	if d, ok := p.baseOf(4); !ok || d != 30*time.Millisecond {
 		t.Errorf("twice the rows take at least as long: %v, known: %v", d, ok)
 	}
