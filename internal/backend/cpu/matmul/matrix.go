@@ -16,6 +16,8 @@ import (
 	"github.com/baleenrun/baleen/internal/quant"
 )
 
+//go:generate ./generate.sh
+
 // Lanes is the number of output rows in a group.
 const Lanes = 16
 

@@ -114,7 +114,6 @@ const cachedActs = 512 << 10
 // formats with two scales in a block.
 const fewPasses = 32
 
-
 func (n *native) mulQuant(m *Matrix, c call) {
 	s := scratches.Get().(*scratch)
 	q, scales, tmp := s.parts()
@@ -293,5 +292,16 @@ func (w *floatWork) segment(r rows, g, count, k, n int) {
 		}
 		g += groups
 		count -= groups
+	}
+}
+
+// quantizeWith makes a quantizer of rows from one of whole blocks.
+func quantizeWith(blocks func(x *float32, dst *byte, blocks int)) func(dst []byte, x []float32) {
+	return func(dst []byte, x []float32) {
+		if n := len(x) / 32; n > 0 {
+			blocks(&x[0], unsafe.SliceData(dst), n)
+			dst, x = dst[n*recordBytes:], x[32*n:]
+		}
+		quantizeGo(dst, x)
 	}
 }

@@ -2,11 +2,7 @@
 
 package matmul
 
-import (
-	"unsafe"
-
-	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
-)
+import "github.com/baleenrun/baleen/internal/backend/cpu/isa"
 
 // native puts the assembly kernels of the level in place.
 func (k *Kernels) native() {
@@ -15,22 +11,11 @@ func (k *Kernels) native() {
 		n := avx2()
 		k.quant, k.float = n.mulQuant, n.mulFloat
 		k.quantize = quantizeWith(quantize_avx2)
-		k.packGroup = packGroupAMD64
+		k.packGroup = packGroupNative
 	case isa.AVX512:
 		n := avx512()
 		k.quant, k.float = n.mulQuant, n.mulFloat
 		k.quantize = quantizeWith(quantize_avx512)
-		k.packGroup = packGroupAMD64
-	}
-}
-
-// quantizeWith makes a quantizer of rows from one of whole blocks.
-func quantizeWith(blocks func(x *float32, dst *byte, blocks int)) func(dst []byte, x []float32) {
-	return func(dst []byte, x []float32) {
-		if n := len(x) / 32; n > 0 {
-			blocks(&x[0], unsafe.SliceData(dst), n)
-			dst, x = dst[n*recordBytes:], x[32*n:]
-		}
-		quantizeGo(dst, x)
+		k.packGroup = packGroupNative
 	}
 }

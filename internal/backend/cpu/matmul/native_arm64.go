@@ -10,6 +10,8 @@ func (k *Kernels) native() {
 	case isa.NEON, isa.NEONI8MM:
 		n := neon()
 		k.quant, k.float = n.mulQuant, n.mulFloat
+		k.quantize = quantizeWith(quantize_neon)
+		k.packGroup = packGroupNative
 	}
 }
 

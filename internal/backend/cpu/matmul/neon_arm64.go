@@ -105,3 +105,9 @@ func mulBF16_2_neon(w *byte, wstride int, n int, a *byte, astride int, y *float3
 
 //go:noescape
 func mulBF16_4_neon(w *byte, wstride int, n int, a *byte, astride int, y *float32, ystride, tiles, first int)
+
+//go:noescape
+func quantize_neon(x *float32, dst *byte, blocks int)
+
+//go:noescape
+func packPlanes_neon(dst, src *byte, rowBytes, n, srcStep, dstStep, chunks, flip int)

@@ -19888,3 +19888,243 @@ l99:
 	SUBS $1, R7
 	BNE l95
 	RET
+
+// func quantize_neon(x *float32, dst *byte, blocks int)
+TEXT ·quantize_neon(SB), NOSPLIT, $0-24
+	MOVD x+0(FP), R0
+	MOVD dst+8(FP), R1
+	MOVD blocks+16(FP), R2
+	MOVD $0x7fffffff7fffffff, R3
+	WORD $0x4e080c70 // dup v16.2d, x3
+	MOVD $0x42fe0000, R3
+	FMOVS R3, F20
+	MOVD $0x7f7fffff, R3
+	FMOVS R3, F21
+	MOVD $0x7f800000, R3
+l100:
+	WORD $0x3dc00000 // ldr q0, [x0, 0]
+	WORD $0x3dc00401 // ldr q1, [x0, 16]
+	WORD $0x3dc00802 // ldr q2, [x0, 32]
+	WORD $0x3dc00c03 // ldr q3, [x0, 48]
+	WORD $0x3dc01004 // ldr q4, [x0, 64]
+	WORD $0x3dc01405 // ldr q5, [x0, 80]
+	WORD $0x3dc01806 // ldr q6, [x0, 96]
+	WORD $0x3dc01c07 // ldr q7, [x0, 112]
+	WORD $0x4e301c08 // and.16b V8, V0, V16
+	WORD $0x4e301c29 // and.16b V9, V1, V16
+	WORD $0x6ea96508 // umax.4s V8, V8, V9
+	WORD $0x4e301c49 // and.16b V9, V2, V16
+	WORD $0x6ea96508 // umax.4s V8, V8, V9
+	WORD $0x4e301c69 // and.16b V9, V3, V16
+	WORD $0x6ea96508 // umax.4s V8, V8, V9
+	WORD $0x4e301c89 // and.16b V9, V4, V16
+	WORD $0x6ea96508 // umax.4s V8, V8, V9
+	WORD $0x4e301ca9 // and.16b V9, V5, V16
+	WORD $0x6ea96508 // umax.4s V8, V8, V9
+	WORD $0x4e301cc9 // and.16b V9, V6, V16
+	WORD $0x6ea96508 // umax.4s V8, V8, V9
+	WORD $0x4e301ce9 // and.16b V9, V7, V16
+	WORD $0x6ea96508 // umax.4s V8, V8, V9
+	WORD $0x6eb0a908 // umaxv.4s V8, V8
+	FMOVS F8, R4
+	CMPW R3, R4
+	BHS l102
+	FDIVS F20, F8, F22
+	FDIVS F8, F20, F23
+	FCMPS F21, F23
+	BGT l103
+	WORD $0x4f979000 // fmul.4s V0, V0, V23[0]
+	WORD $0x4e21a800 // fcvtns.4s V0, V0
+	WORD $0x4f979021 // fmul.4s V1, V1, V23[0]
+	WORD $0x4e21a821 // fcvtns.4s V1, V1
+	WORD $0x4f979042 // fmul.4s V2, V2, V23[0]
+	WORD $0x4e21a842 // fcvtns.4s V2, V2
+	WORD $0x4f979063 // fmul.4s V3, V3, V23[0]
+	WORD $0x4e21a863 // fcvtns.4s V3, V3
+	WORD $0x4f979084 // fmul.4s V4, V4, V23[0]
+	WORD $0x4e21a884 // fcvtns.4s V4, V4
+	WORD $0x4f9790a5 // fmul.4s V5, V5, V23[0]
+	WORD $0x4e21a8a5 // fcvtns.4s V5, V5
+	WORD $0x4f9790c6 // fmul.4s V6, V6, V23[0]
+	WORD $0x4e21a8c6 // fcvtns.4s V6, V6
+	WORD $0x4f9790e7 // fmul.4s V7, V7, V23[0]
+	WORD $0x4e21a8e7 // fcvtns.4s V7, V7
+	WORD $0x4ea18418 // add.4s V24, V0, V1
+	WORD $0x4ea28718 // add.4s V24, V24, V2
+	WORD $0x4ea38718 // add.4s V24, V24, V3
+	WORD $0x4eb1bb18 // addv.4s V24, V24
+	WORD $0x0e612800 // xtn.4h V0, V0
+	WORD $0x4e612820 // xtn2.8h V0, V1
+	WORD $0x0e612842 // xtn.4h V2, V2
+	WORD $0x4e612862 // xtn2.8h V2, V3
+	WORD $0x0e212800 // xtn.8b V0, V0
+	WORD $0x4e212840 // xtn2.16b V0, V2
+	WORD $0x3d800020 // str q0, [x1, 0]
+	WORD $0x4ea58499 // add.4s V25, V4, V5
+	WORD $0x4ea68739 // add.4s V25, V25, V6
+	WORD $0x4ea78739 // add.4s V25, V25, V7
+	WORD $0x4eb1bb39 // addv.4s V25, V25
+	WORD $0x0e612884 // xtn.4h V4, V4
+	WORD $0x4e6128a4 // xtn2.8h V4, V5
+	WORD $0x0e6128c6 // xtn.4h V6, V6
+	WORD $0x4e6128e6 // xtn2.8h V6, V7
+	WORD $0x0e212884 // xtn.8b V4, V4
+	WORD $0x4e2128c4 // xtn2.16b V4, V6
+	WORD $0x3d800424 // str q4, [x1, 16]
+	FMOVS F24, R5
+	FMOVS F25, R6
+	ADDW R5, R6
+	SCVTFWS R6, F26
+	FMULS F22, F26, F26
+	FMOVS F22, 32(R1)
+	FMOVS F26, 36(R1)
+	LSLW $7, R6
+	NEGW R6, R6
+	MOVW R6, 40(R1)
+	LSLW $7, R5
+	NEGW R5, R5
+	MOVW R5, 44(R1)
+l101:
+	ADD $128, R0
+	ADD $48, R1
+	SUBS $1, R2
+	BNE l100
+	RET
+l102:
+	WORD $0x4f00e400 // movi v0.16b, 0
+	WORD $0x3d800020 // str q0, [x1, 0]
+	WORD $0x3d800420 // str q0, [x1, 16]
+	WORD $0x3d800820 // str q0, [x1, 32]
+	MOVD $0x7fc00000, R4
+	MOVW R4, 32(R1)
+	MOVW R4, 36(R1)
+	B l101
+l103:
+	WORD $0x4f00e400 // movi v0.16b, 0
+	WORD $0x3d800020 // str q0, [x1, 0]
+	WORD $0x3d800420 // str q0, [x1, 16]
+	WORD $0x3d800820 // str q0, [x1, 32]
+	B l101
+
+// func packPlanes_neon(dst, src *byte, rowBytes, n, srcStep, dstStep, chunks, flip int)
+TEXT ·packPlanes_neon(SB), NOSPLIT, $0-64
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD srcStep+32(FP), R4
+	MOVD dstStep+40(FP), R5
+	MOVD chunks+48(FP), R6
+	MOVD flip+56(FP), R7
+	WORD $0x4e040cf0 // dup v16.4s, w7
+l104:
+	MOVD R0, R8
+	MOVD R1, R9
+	MOVD R6, R10
+l105:
+	MOVD R9, R11
+	WORD $0x3dc00160 // ldr q0, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00161 // ldr q1, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00162 // ldr q2, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00163 // ldr q3, [x11, 0]
+	ADD R2, R11
+	WORD $0x4e812804 // trn1.4s V4, V0, V1
+	WORD $0x4e816805 // trn2.4s V5, V0, V1
+	WORD $0x4e832846 // trn1.4s V6, V2, V3
+	WORD $0x4e836847 // trn2.4s V7, V2, V3
+	WORD $0x4ec62880 // trn1.2d V0, V4, V6
+	WORD $0x4ec728a1 // trn1.2d V1, V5, V7
+	WORD $0x4ec66882 // trn2.2d V2, V4, V6
+	WORD $0x4ec768a3 // trn2.2d V3, V5, V7
+	WORD $0x6e301c00 // eor.16b V0, V0, V16
+	WORD $0x3d800100 // str q0, [x8, 0]
+	WORD $0x6e301c21 // eor.16b V1, V1, V16
+	WORD $0x3d801101 // str q1, [x8, 64]
+	WORD $0x6e301c42 // eor.16b V2, V2, V16
+	WORD $0x3d802102 // str q2, [x8, 128]
+	WORD $0x6e301c63 // eor.16b V3, V3, V16
+	WORD $0x3d803103 // str q3, [x8, 192]
+	WORD $0x3dc00160 // ldr q0, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00161 // ldr q1, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00162 // ldr q2, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00163 // ldr q3, [x11, 0]
+	ADD R2, R11
+	WORD $0x4e812804 // trn1.4s V4, V0, V1
+	WORD $0x4e816805 // trn2.4s V5, V0, V1
+	WORD $0x4e832846 // trn1.4s V6, V2, V3
+	WORD $0x4e836847 // trn2.4s V7, V2, V3
+	WORD $0x4ec62880 // trn1.2d V0, V4, V6
+	WORD $0x4ec728a1 // trn1.2d V1, V5, V7
+	WORD $0x4ec66882 // trn2.2d V2, V4, V6
+	WORD $0x4ec768a3 // trn2.2d V3, V5, V7
+	WORD $0x6e301c00 // eor.16b V0, V0, V16
+	WORD $0x3d800500 // str q0, [x8, 16]
+	WORD $0x6e301c21 // eor.16b V1, V1, V16
+	WORD $0x3d801501 // str q1, [x8, 80]
+	WORD $0x6e301c42 // eor.16b V2, V2, V16
+	WORD $0x3d802502 // str q2, [x8, 144]
+	WORD $0x6e301c63 // eor.16b V3, V3, V16
+	WORD $0x3d803503 // str q3, [x8, 208]
+	WORD $0x3dc00160 // ldr q0, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00161 // ldr q1, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00162 // ldr q2, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00163 // ldr q3, [x11, 0]
+	ADD R2, R11
+	WORD $0x4e812804 // trn1.4s V4, V0, V1
+	WORD $0x4e816805 // trn2.4s V5, V0, V1
+	WORD $0x4e832846 // trn1.4s V6, V2, V3
+	WORD $0x4e836847 // trn2.4s V7, V2, V3
+	WORD $0x4ec62880 // trn1.2d V0, V4, V6
+	WORD $0x4ec728a1 // trn1.2d V1, V5, V7
+	WORD $0x4ec66882 // trn2.2d V2, V4, V6
+	WORD $0x4ec768a3 // trn2.2d V3, V5, V7
+	WORD $0x6e301c00 // eor.16b V0, V0, V16
+	WORD $0x3d800900 // str q0, [x8, 32]
+	WORD $0x6e301c21 // eor.16b V1, V1, V16
+	WORD $0x3d801901 // str q1, [x8, 96]
+	WORD $0x6e301c42 // eor.16b V2, V2, V16
+	WORD $0x3d802902 // str q2, [x8, 160]
+	WORD $0x6e301c63 // eor.16b V3, V3, V16
+	WORD $0x3d803903 // str q3, [x8, 224]
+	WORD $0x3dc00160 // ldr q0, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00161 // ldr q1, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00162 // ldr q2, [x11, 0]
+	ADD R2, R11
+	WORD $0x3dc00163 // ldr q3, [x11, 0]
+	ADD R2, R11
+	WORD $0x4e812804 // trn1.4s V4, V0, V1
+	WORD $0x4e816805 // trn2.4s V5, V0, V1
+	WORD $0x4e832846 // trn1.4s V6, V2, V3
+	WORD $0x4e836847 // trn2.4s V7, V2, V3
+	WORD $0x4ec62880 // trn1.2d V0, V4, V6
+	WORD $0x4ec728a1 // trn1.2d V1, V5, V7
+	WORD $0x4ec66882 // trn2.2d V2, V4, V6
+	WORD $0x4ec768a3 // trn2.2d V3, V5, V7
+	WORD $0x6e301c00 // eor.16b V0, V0, V16
+	WORD $0x3d800d00 // str q0, [x8, 48]
+	WORD $0x6e301c21 // eor.16b V1, V1, V16
+	WORD $0x3d801d01 // str q1, [x8, 112]
+	WORD $0x6e301c42 // eor.16b V2, V2, V16
+	WORD $0x3d802d02 // str q2, [x8, 176]
+	WORD $0x6e301c63 // eor.16b V3, V3, V16
+	WORD $0x3d803d03 // str q3, [x8, 240]
+	ADD $256, R8
+	ADD $16, R9
+	SUBS $1, R10
+	BNE l105
+	ADD R4, R1
+	ADD R5, R0
+	SUBS $1, R3
+	BNE l104
+	RET

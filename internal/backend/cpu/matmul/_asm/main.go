@@ -52,6 +52,8 @@ func neon() error {
 	c.expanders()
 	c.tiles()
 	c.floats()
+	c.quantize()
+	c.packPlanes()
 	return c.write("../neon_arm64.s", "../neon_arm64.go")
 }
 
