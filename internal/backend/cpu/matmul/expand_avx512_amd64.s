@@ -1322,7 +1322,6 @@ unit:
 	VMULPS     Z6, Z2, Z2
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z7, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -1334,7 +1333,6 @@ unit:
 	VMULPS     Z6, Z3, Z3
 	VCVTDQ2PS  Z5, Z5
 	VMULPS     Z7, Z5, Z5
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z5, Z5
@@ -1370,7 +1368,6 @@ unit:
 	VMULPS     Z6, Z2, Z2
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z7, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -1382,7 +1379,6 @@ unit:
 	VMULPS     Z6, Z3, Z3
 	VCVTDQ2PS  Z5, Z5
 	VMULPS     Z7, Z5, Z5
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z5, Z5
@@ -1434,7 +1430,6 @@ unit:
 	VMULPS     Z6, Z2, Z2
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z7, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -1446,7 +1441,6 @@ unit:
 	VMULPS     Z6, Z3, Z3
 	VCVTDQ2PS  Z5, Z5
 	VMULPS     Z7, Z5, Z5
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z5, Z5
@@ -1498,7 +1492,6 @@ unit:
 	VMULPS     Z6, Z2, Z2
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z7, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -1510,7 +1503,6 @@ unit:
 	VMULPS     Z6, Z3, Z3
 	VCVTDQ2PS  Z5, Z5
 	VMULPS     Z7, Z5, Z5
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z5, Z5
@@ -1562,7 +1554,6 @@ unit:
 	VMULPS     Z6, Z2, Z2
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z7, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -1574,7 +1565,6 @@ unit:
 	VMULPS     Z6, Z3, Z3
 	VCVTDQ2PS  Z5, Z5
 	VMULPS     Z7, Z5, Z5
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z5, Z5
@@ -1610,7 +1600,6 @@ unit:
 	VMULPS     Z6, Z2, Z2
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z7, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -1622,7 +1611,6 @@ unit:
 	VMULPS     Z6, Z3, Z3
 	VCVTDQ2PS  Z5, Z5
 	VMULPS     Z7, Z5, Z5
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z5, Z5
@@ -1674,7 +1662,6 @@ unit:
 	VMULPS     Z6, Z2, Z2
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z7, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -1686,7 +1673,6 @@ unit:
 	VMULPS     Z6, Z3, Z3
 	VCVTDQ2PS  Z5, Z5
 	VMULPS     Z7, Z5, Z5
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z5, Z5
@@ -1738,7 +1724,6 @@ unit:
 	VMULPS     Z6, Z2, Z2
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z7, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -1750,7 +1735,6 @@ unit:
 	VMULPS     Z6, Z3, Z3
 	VCVTDQ2PS  Z5, Z5
 	VMULPS     Z7, Z5, Z5
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z5, Z5
@@ -2439,7 +2423,6 @@ unit:
 	VMULPS     Z4, Z2, Z2
 	VCVTDQ2PS  Z3, Z3
 	VMULPS     Z5, Z3, Z3
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z3, Z3
@@ -2473,7 +2456,6 @@ unit:
 	VMULPS     Z4, Z2, Z2
 	VCVTDQ2PS  Z3, Z3
 	VMULPS     Z5, Z3, Z3
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z3, Z3
@@ -2523,7 +2505,6 @@ unit:
 	VMULPS     Z4, Z2, Z2
 	VCVTDQ2PS  Z3, Z3
 	VMULPS     Z5, Z3, Z3
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z3, Z3
@@ -2557,7 +2538,6 @@ unit:
 	VMULPS     Z4, Z2, Z2
 	VCVTDQ2PS  Z3, Z3
 	VMULPS     Z5, Z3, Z3
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z3, Z3
@@ -2607,7 +2587,6 @@ unit:
 	VMULPS     Z4, Z2, Z2
 	VCVTDQ2PS  Z3, Z3
 	VMULPS     Z5, Z3, Z3
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z3, Z3
@@ -2641,7 +2620,6 @@ unit:
 	VMULPS     Z4, Z2, Z2
 	VCVTDQ2PS  Z3, Z3
 	VMULPS     Z5, Z3, Z3
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z3, Z3
@@ -2691,7 +2669,6 @@ unit:
 	VMULPS     Z4, Z2, Z2
 	VCVTDQ2PS  Z3, Z3
 	VMULPS     Z5, Z3, Z3
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z3, Z3
@@ -2725,7 +2702,6 @@ unit:
 	VMULPS     Z4, Z2, Z2
 	VCVTDQ2PS  Z3, Z3
 	VMULPS     Z5, Z3, Z3
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z3, Z3
@@ -2807,7 +2783,6 @@ unit:
 	VMULPS     Z5, Z3, Z3
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z6, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -2866,7 +2841,6 @@ unit:
 	VMULPS     Z5, Z3, Z3
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z6, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -2941,7 +2915,6 @@ unit:
 	VMULPS     Z5, Z3, Z3
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z6, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -3000,7 +2973,6 @@ unit:
 	VMULPS     Z5, Z3, Z3
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z6, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -3075,7 +3047,6 @@ unit:
 	VMULPS     Z5, Z3, Z3
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z6, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -3126,7 +3097,6 @@ unit:
 	VMULPS     Z5, Z3, Z3
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z6, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -3201,7 +3171,6 @@ unit:
 	VMULPS     Z5, Z3, Z3
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z6, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4
@@ -3260,7 +3229,6 @@ unit:
 	VMULPS     Z5, Z3, Z3
 	VCVTDQ2PS  Z4, Z4
 	VMULPS     Z6, Z4, Z4
-	VPXORD     Z0, Z0, Z0
 	VPTERNLOGD $0xff, Z0, Z0, Z0
 	VPSLLD     $0x1f, Z0, Z0
 	VPXORD     Z0, Z4, Z4

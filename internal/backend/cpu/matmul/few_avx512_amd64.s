@@ -13355,7 +13355,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13390,7 +13389,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13441,7 +13439,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13476,7 +13473,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13527,7 +13523,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13562,7 +13557,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13613,7 +13607,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13648,7 +13641,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13749,7 +13741,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13797,7 +13788,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13861,7 +13851,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13909,7 +13898,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -13973,7 +13961,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14021,7 +14008,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14085,7 +14071,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14133,7 +14118,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14252,7 +14236,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14313,7 +14296,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14390,7 +14372,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14451,7 +14432,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14528,7 +14508,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14589,7 +14568,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14666,7 +14644,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14727,7 +14704,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14866,7 +14842,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -14940,7 +14915,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15030,7 +15004,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15104,7 +15077,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15194,7 +15166,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15268,7 +15239,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15358,7 +15328,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15432,7 +15401,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15590,7 +15558,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15677,7 +15644,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15780,7 +15746,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15867,7 +15832,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -15970,7 +15934,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16057,7 +16020,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16160,7 +16122,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16247,7 +16208,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16423,7 +16383,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16523,7 +16482,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16639,7 +16597,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16739,7 +16696,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16855,7 +16811,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -16955,7 +16910,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -17071,7 +17025,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -17171,7 +17124,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -17367,7 +17319,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -17480,7 +17431,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -17609,7 +17559,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -17722,7 +17671,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -17851,7 +17799,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -17964,7 +17911,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -18093,7 +18039,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -18206,7 +18151,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -18421,7 +18365,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -18547,7 +18490,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -18689,7 +18631,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -18815,7 +18756,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -18957,7 +18897,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -19083,7 +19022,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -19225,7 +19163,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -19351,7 +19288,6 @@ unit:
 	VMULPS           Z4, Z2, Z2
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z3, Z3
@@ -19575,7 +19511,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -19635,7 +19570,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -19711,7 +19645,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -19771,7 +19704,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -19847,7 +19779,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -19899,7 +19830,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -19975,7 +19905,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20035,7 +19964,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20163,7 +20091,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20236,7 +20163,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20325,7 +20251,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20398,7 +20323,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20487,7 +20411,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20552,7 +20475,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20641,7 +20563,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20714,7 +20635,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20860,7 +20780,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -20946,7 +20865,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21048,7 +20966,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21134,7 +21051,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21236,7 +21152,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21314,7 +21229,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21416,7 +21330,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21502,7 +21415,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21668,7 +21580,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21767,7 +21678,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21882,7 +21792,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -21981,7 +21890,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -22096,7 +22004,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -22187,7 +22094,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -22302,7 +22208,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -22401,7 +22306,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -22586,7 +22490,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -22698,7 +22601,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -22826,7 +22728,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -22938,7 +22839,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -23066,7 +22966,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -23170,7 +23069,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -23298,7 +23196,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -23410,7 +23307,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -23613,7 +23509,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -23738,7 +23633,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -23879,7 +23773,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -24004,7 +23897,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -24145,7 +24037,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -24262,7 +24153,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -24403,7 +24293,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -24528,7 +24417,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -24751,7 +24639,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -24889,7 +24776,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -25043,7 +24929,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -25181,7 +25066,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -25335,7 +25219,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -25465,7 +25348,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -25619,7 +25501,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -25757,7 +25638,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -25999,7 +25879,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -26150,7 +26029,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -26317,7 +26195,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -26468,7 +26345,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -26635,7 +26511,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -26778,7 +26653,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -26945,7 +26819,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4
@@ -27096,7 +26969,6 @@ unit:
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
 	VMULPS           Z6, Z4, Z4
-	VPXORD           Z0, Z0, Z0
 	VPTERNLOGD       $0xff, Z0, Z0, Z0
 	VPSLLD           $0x1f, Z0, Z0
 	VPXORD           Z0, Z4, Z4

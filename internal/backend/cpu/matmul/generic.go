@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/baleenrun/baleen/internal/backend/cpu/fma32"
 	"github.com/baleenrun/baleen/internal/quant"
@@ -32,6 +33,9 @@ func (f *format) expand(e *expanded, group []byte, b0, n int) {
 		}
 	}
 }
+
+// flat views a quad of all lanes as its 64 bytes.
+func flat(q *[Lanes][4]int8) *[64]int8 { return (*[64]int8)(unsafe.Pointer(q)) }
 
 func (f *format) expandQuad(dst *[64]int8, unit []byte, b, q int) {
 	at, shift := f.low(b, q)

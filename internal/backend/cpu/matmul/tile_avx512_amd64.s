@@ -60,7 +60,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+1, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -140,7 +139,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+2, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -263,7 +261,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+4, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -465,7 +462,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+8, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -560,7 +556,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+1, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -698,7 +693,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+2, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -879,7 +873,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+3, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -1110,7 +1103,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+4, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -1384,7 +1376,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+5, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -1701,7 +1692,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+6, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -1765,7 +1755,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+1, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -1849,7 +1838,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+2, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -1980,7 +1968,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+4, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -2198,7 +2185,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+8, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -2296,7 +2282,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+1, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -2440,7 +2425,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+2, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -2630,7 +2614,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+3, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -2873,7 +2856,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+4, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -3162,7 +3144,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+5, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -3497,7 +3478,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+6, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -3566,7 +3546,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+1, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -3660,7 +3639,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+2, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -3811,7 +3789,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+4, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -4069,7 +4046,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+8, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -4175,7 +4151,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+1, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -4335,7 +4310,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+2, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -4549,7 +4523,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+3, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -4824,7 +4797,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+4, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -5153,7 +5125,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+5, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -5536,7 +5507,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+6, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -5618,7 +5588,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+1, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -5738,7 +5707,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+2, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -5941,7 +5909,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+4, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -6303,7 +6270,6 @@ block:
 	ADDQ          SI, AX
 	IMUL3Q        $+8, BX, SI
 	ADDQ          SI, DX
-	MOVQ          tiles+56(FP), SI
 	DECQ          tiles+56(FP)
 	JNZ           tile
 	VZEROUPPER
@@ -6424,7 +6390,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+1, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -6614,7 +6579,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+2, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -6873,7 +6837,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+3, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -7208,7 +7171,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+4, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -7612,7 +7574,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+5, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER
@@ -8085,7 +8046,6 @@ block:
 	ADDQ         SI, AX
 	IMUL3Q       $+6, BX, SI
 	ADDQ         SI, DX
-	MOVQ         tiles+56(FP), SI
 	DECQ         tiles+56(FP)
 	JNZ          tile
 	VZEROUPPER

@@ -107,10 +107,7 @@ func (u *units2) quad(b, q, h int) vec {
 	}
 	if u.high != nil {
 		at, shift := u.high(b, q)
-		to := 0
-		for m := u.highBit; m&1 == 0; m >>= 1 {
-			to++
-		}
+		to := trailing(u.highBit)
 		VMOVDQU(mem(u.w, at+32*h), u.t)
 		switch {
 		case to > shift:

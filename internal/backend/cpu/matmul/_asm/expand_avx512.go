@@ -103,7 +103,7 @@ func newUnits(f form, w gp) *units {
 		MOVQ(U64(uint64(words[2])|uint64(words[3])<<32), hi)
 		VMOVQ(lo, x)
 		VPINSRQ(U8(1), hi, x, x)
-		VBROADCASTI32X4_(x, u.lookup)
+		VSHUFI32X4(U8(0), x.AsZ(), x.AsZ(), u.lookup) // the same in all quarters
 	case f.signed && f.offset != 128:
 		u.bias = dwords(uint32(128-f.offset) * 0x01010101)
 	}
@@ -120,9 +120,6 @@ func newUnits(f form, w gp) *units {
 	return u
 }
 
-// VBROADCASTI32X4_ copies a 128-bit register into all quarters.
-func VBROADCASTI32X4_(x, z VecVirtual) { VSHUFI32X4(U8(0), x.AsZ(), x.AsZ(), z) }
-
 // begin loads what a unit's blocks share.
 func (u *units) begin() {
 	if u.blocks != 8 {
@@ -136,9 +133,7 @@ func (u *units) begin() {
 
 // quads emits code that makes each quad of block b, of those under scale sub, and hands it to use. Values are unsigned.
 func (u *units) quads(b, from, to int, use func(q int, v vec)) {
-	var held vec // the plane that the last quad came from, when the next can use it as well
-	for i := from; i < to; i++ {
-		q := i
+	for q := from; q < to; q++ {
 		v := ZMM()
 		at, shift := u.low(b, q)
 		switch {
@@ -147,9 +142,8 @@ func (u *units) quads(b, from, to int, use func(q int, v vec)) {
 		case shift == 0:
 			VPANDD(mem(u.w, at), u.lowM, v)
 		default:
-			held = v
-			VMOVDQU64(mem(u.w, at), held)
-			VPSRLW(U8(shift), held, v)
+			VMOVDQU64(mem(u.w, at), v)
+			VPSRLW(U8(shift), v, v)
 			VPANDD(u.lowM, v, v)
 		}
 		if u.high != nil {
@@ -168,10 +162,7 @@ func (u *units) quads(b, from, to int, use func(q int, v vec)) {
 // addHigh ors the upper bits of a quad into v.
 func (u *units) addHigh(b, q int, v vec) {
 	at, shift := u.high(b, q)
-	to := 0
-	for m := u.highBit; m&1 == 0; m >>= 1 {
-		to++
-	}
+	to := trailing(u.highBit)
 	VMOVDQU64(mem(u.w, at), u.t)
 	switch {
 	case to > shift:
@@ -214,7 +205,7 @@ func scaleMinK(u *units, b int) {
 func scaleQ2K(u *units, b int) {
 	for sub := range 2 {
 		VPMOVZXBD(mem(u.w, 64+16*(2*b+sub)), u.S[2+sub])
-		VPANDD_(u, u.S[2+sub], u.S[sub])
+		lowNibbles(u.S[2+sub], u.S[sub])
 		VPSRLD(U8(4), u.S[2+sub], u.S[2+sub])
 		for i, d := range []vec{u.d, u.dmin} {
 			VCVTDQ2PS(u.S[2*i+sub], u.S[2*i+sub])
@@ -224,23 +215,17 @@ func scaleQ2K(u *units, b int) {
 	}
 }
 
-// VPANDD_ keeps the low nibble of dwords below 256.
-func VPANDD_(u *units, from, to vec) {
+// lowNibbles keeps the low nibble of dwords.
+func lowNibbles(from, to vec) {
 	VPSLLD(U8(28), from, to)
 	VPSRLD(U8(28), to, to)
 }
 
 // negate changes the sign of v.
 func negate(v vec, u *units) {
-	zeroed(u.t)
-	VPCMPEQD_(u.t)
+	VPTERNLOGD(U8(0xFF), u.t, u.t, u.t)
+	VPSLLD(U8(31), u.t, u.t)
 	VPXORD(u.t, v, v)
-}
-
-// VPCMPEQD_ sets t to the sign bits.
-func VPCMPEQD_(t vec) {
-	VPTERNLOGD(U8(0xFF), t, t, t)
-	VPSLLD(U8(31), t, t)
 }
 
 func scaleSigned(u *units, b int) {

@@ -115,8 +115,6 @@ func tileAVX512(name string, scales int, min bool, groups, rows int) {
 	}
 	stepRows(rows, a, astride)
 	stepRows(rows, y, ystride)
-	tiles := Load(Param("tiles"), GP64())
-	_ = tiles
 	p, _ := Param("tiles").Resolve()
 	DECQ(p.Addr)
 	JNZ(LabelRef("tile"))
