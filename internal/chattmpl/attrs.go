@@ -1,6 +1,7 @@
 package chattmpl
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"unicode/utf8"
@@ -166,11 +167,14 @@ func (in *interp) subscript(v, key Value) (Value, error) {
 	case undefined:
 		return nil, x.fail()
 	case *Dict:
-		item, err := x.get(key)
-		if err != nil {
-			return nil, nil // an unhashable key
+		if err := in.chargeText(key); err != nil {
+			return nil, err
 		}
-		return item, nil
+		item, err := x.get(key)
+		if errors.Is(err, ErrLimit) {
+			return nil, err
+		}
+		return item, nil // an unhashable key has no item
 	}
 	n, ok := asInt(key)
 	if !ok {
@@ -415,9 +419,12 @@ var (
 	tupleMethods = map[string]method{"count": countOf, "index": index}
 	dictMethods  = map[string]method{
 		"copy": copyOf, "fromkeys": func(in *interp, _ Value, a *args) (Value, error) { return dictFromKeys(in, a) },
-		"get": func(_ *interp, self Value, a *args) (Value, error) {
+		"get": func(in *interp, self Value, a *args) (Value, error) {
 			v, err := a.bind("get", "key", "default?", "/")
 			if err != nil {
+				return nil, err
+			}
+			if err := in.chargeText(v[0]); err != nil {
 				return nil, err
 			}
 			item, err := self.(*Dict).get(v[0])

@@ -29,6 +29,7 @@ func bind(src *source, body []stmt) (fn *funcInfo, ops frameOps, err error) {
 			if !ok {
 				panic(r)
 			}
+			se.err.Name = src.name
 			err = se.err
 		}
 	}()
@@ -356,6 +357,7 @@ func (b *binder) block(x *blockStmt, f bindFrame) {
 	}
 	fn := newFunc(nil)
 	in := bindFrame{sc: newScope(nil, fn), fn: fn}
+	in.sc.work = f.sc.work
 	in.sc.useStmts(x.body)
 	b.stmts(x.body, in)
 	x.fn, x.frame = fn, in.sc.ops()

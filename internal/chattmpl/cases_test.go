@@ -101,7 +101,7 @@ func (c *renderCase) check(t *testing.T, cache map[string]*Template) bool {
 	return false
 }
 
-func readCases(t *testing.T, path string) []renderCase {
+func readCases(t testing.TB, path string) []renderCase {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Limits bounds one rendering. A zero field means its default.
 type Limits struct {
-	Steps       int // evaluated nodes, produced items and copied 64-byte units; default 20 million
+	Steps       int // evaluated nodes, produced items and copied 64-byte units; default 10 million
 	Depth       int // nested calls, blocks and expressions; default 200
 	OutputBytes int // rendered text; default 64 MiB
 	StringBytes int // one string value made while rendering; default 64 MiB
@@ -125,7 +125,7 @@ func (l Limits) withDefaults() Limits {
 			*v = d
 		}
 	}
-	def(&l.Steps, 20_000_000)
+	def(&l.Steps, 10_000_000)
 	def(&l.Depth, 200)
 	def(&l.OutputBytes, 64<<20)
 	def(&l.StringBytes, 64<<20)

@@ -58,6 +58,9 @@ func (e *dictExpr) eval(in *interp) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := in.chargeText(k); err != nil {
+			return nil, err
+		}
 		if err := d.set(k, v); err != nil {
 			return nil, err
 		}

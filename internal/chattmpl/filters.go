@@ -113,7 +113,7 @@ func filterLength(in *interp, x Value, a *args) (Value, error) {
 		return nil, err
 	}
 	if n, ok := lengthOf(x); ok {
-		return Int(n), nil
+		return Int(n), in.chargeText(x)
 	}
 	if l, ok := x.(*loopCtx); ok {
 		n, err := l.len()
@@ -396,7 +396,11 @@ func filterIndent(in *interp, x Value, a *args) (Value, error) {
 	first := v[1] != nil && truth(v[1])
 	blank := v[2] != nil && truth(v[2])
 	b := in.newBuilder()
-	for i, line := range concat(s, lit("\n")).splitLines(false) {
+	lines, err := in.lines(concat(s, lit("\n")), false)
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range lines {
 		if i > 0 {
 			b.lit("\n")
 		}

@@ -258,6 +258,9 @@ func filterUnique(in *interp, x Value, a *args) (Value, error) {
 			if !caseSensitive(v[0]) {
 				k = folded(k)
 			}
+			if err := in.chargeText(k); err != nil {
+				return nil, false, err
+			}
 			h, err := hashOf(k)
 			if err != nil {
 				return nil, false, err

@@ -11,7 +11,7 @@ import (
 
 // spec is a format specification, [[fill]align][sign][#][0][width][,][.prec][type].
 type spec struct {
-	fill   string
+	fill   Str
 	align  byte // < > ^ =, 0 for the type's own
 	sign   byte // + - or space, 0 for -
 	alt    bool
@@ -34,11 +34,12 @@ func readInt(s string, i int) (n, end int, err error) {
 	return n, end, nil
 }
 
-func parseSpec(s string) (spec, error) {
-	f := spec{fill: " ", prec: -1}
+func parseSpec(text Str) (spec, error) {
+	s := text.s
+	f := spec{fill: lit(" "), prec: -1}
 	i := 0
 	if _, n := utf8.DecodeRuneInString(s); n > 0 && n < len(s) && strings.IndexByte("<>=^", s[n]) >= 0 {
-		f.fill, f.align, i = s[:n], s[n], n+1
+		f.fill, f.align, i = text.sub(0, n).plain(), s[n], n+1
 	} else if s != "" && strings.IndexByte("<>=^", s[0]) >= 0 {
 		f.align, i = s[0], 1
 	}
@@ -53,7 +54,7 @@ func parseSpec(s string) (spec, error) {
 	if i < len(s) && s[i] == '0' {
 		f.zeroed = true
 		if f.align == 0 {
-			f.fill, f.align = "0", '='
+			f.fill, f.align = lit("0"), '='
 		}
 		i++
 	}
@@ -94,7 +95,7 @@ func (f *spec) place(s Str, def byte, signLen int) Str {
 	if align == 0 {
 		align = def
 	}
-	fill := func(k int) Str { return lit(strings.Repeat(f.fill, k)) }
+	fill := func(k int) Str { return fully(strings.Repeat(f.fill.s, k), f.fill.tainted()) }
 	switch align {
 	case '<':
 		return concat(s, fill(n))
@@ -107,8 +108,8 @@ func (f *spec) place(s Str, def byte, signLen int) Str {
 }
 
 // formatValue is Python's format(value, spec).
-func (in *interp) formatValue(v Value, specText string) (Str, error) {
-	if specText == "" {
+func (in *interp) formatValue(v Value, specText Str) (Str, error) {
+	if specText.s == "" {
 		return in.str(v)
 	}
 	f, err := parseSpec(specText)
@@ -198,7 +199,7 @@ func (f *spec) signOf(negative bool) string {
 func (f *spec) number(sign, digits, rest string, every int) Str {
 	if f.group != 0 {
 		room := 0
-		if f.align == '=' && f.fill == "0" {
+		if f.align == '=' && f.fill.s == "0" {
 			room = f.width - len(sign) - len(rest)
 		}
 		digits = groupDigits(digits, f.group, every, room)
@@ -460,7 +461,11 @@ func (f *formatter) field(s Str, depth int, b *builder, markup bool) error {
 	if err := f.run(specText, depth-1, sb); specText.s != "" && err != nil {
 		return err
 	}
-	text, err := f.in.formatValue(v, string(sb.buf))
+	sp, err := f.in.finish(sb)
+	if err != nil {
+		return err
+	}
+	text, err := f.in.formatValue(v, sp)
 	if err != nil {
 		return err
 	}

@@ -89,9 +89,17 @@ func (in *interp) charge(n int) error {
 }
 
 // bytesPerStep is how much copied text counts as one step.
-const bytesPerStep = 16
+const bytesPerStep = 64
 
 func (in *interp) chargeBytes(n int) error { return in.charge(n/bytesPerStep + 1) }
+
+// chargeText charges for reading a value that may be a long string.
+func (in *interp) chargeText(v Value) error {
+	if s, ok := v.(Str); ok {
+		return in.chargeBytes(len(s.s))
+	}
+	return nil
+}
 
 // down enters one more level of calls or nested values; up leaves it.
 func (in *interp) down() error {

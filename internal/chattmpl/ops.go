@@ -196,6 +196,14 @@ func (in *interp) repeat(v, times Value) (Value, error) {
 		if len(x.s) == 0 {
 			n = 0
 		}
+		if err := in.charge(int(n) * len(x.s) / bytesPerStep); err != nil {
+			return nil, err
+		}
+		if len(x.taint) == 0 || x.taint[0] == (rng{0, len(x.s)}) {
+			out := fully(strings.Repeat(x.s, int(n)), x.tainted())
+			out.markup = x.markup
+			return out, nil
+		}
 		b := in.newBuilder()
 		for i := int64(0); i < n; i++ {
 			b.str(x)
@@ -606,6 +614,9 @@ func (in *interp) contains(box, x Value) (bool, error) {
 		}
 		return strings.Contains(b.s, s.s), in.chargeBytes(len(b.s))
 	case *Dict:
+		if err := in.chargeText(x); err != nil {
+			return false, err
+		}
 		v, err := b.get(x)
 		return v != nil, err
 	case *dictView:

@@ -80,7 +80,7 @@ func (p *percenter) run() error {
 // directive formats one argument; i is after the percent sign.
 func (p *percenter) directive(i int) (end int, err error) {
 	s, start := p.s.s, i
-	f := spec{fill: " ", prec: -1}
+	f := spec{fill: lit(" "), prec: -1}
 	var arg Value
 	if i < len(s) && s[i] == '(' {
 		depth, k := 1, i+1
@@ -163,7 +163,7 @@ func (p *percenter) directive(i int) (end int, err error) {
 	case left:
 		f.align = '<'
 	case f.zeroed && signLen >= 0:
-		f.fill, f.align = "0", '='
+		f.fill, f.align = lit("0"), '='
 	}
 	p.b.str(f.place(text, '>', max(signLen, 0)))
 	return i, nil
@@ -215,7 +215,7 @@ func (p *percenter) convert(f *spec, kind rune, arg Value) (text Str, signLen in
 		if !isInteger(arg) {
 			return Str{}, 0, typeErrf("%%c requires int or char")
 		}
-		g := spec{kind: 'c'}
+		g := spec{kind: 'c', fill: lit(" ")}
 		text, err = g.integer(arg)
 		return text, -1, err
 	case 'd', 'i', 'u', 'x', 'X', 'o':

@@ -72,7 +72,12 @@ type scope struct {
 	loads  map[string]scopeLoad
 	order  []string // keys of loads in order of first definition
 	stores map[string]bool
+	work   *int // names copied so far, over all scopes of a template
 }
+
+// maxScopeWork bounds the copying of names, which is quadratic in the number
+// of branches that set names of their own.
+const maxScopeWork = 5_000_000
 
 type scopeLoad struct {
 	kind loadKind
@@ -82,7 +87,9 @@ type scopeLoad struct {
 func newScope(parent *scope, fn *funcInfo) *scope {
 	s := &scope{parent: parent, fn: fn, refs: map[string]bool{}, loads: map[string]scopeLoad{}, stores: map[string]bool{}}
 	if parent != nil {
-		s.level = parent.level + 1
+		s.level, s.work = parent.level+1, parent.work
+	} else {
+		s.work = new(int)
 	}
 	return s
 }
@@ -129,12 +136,15 @@ func (s *scope) load(name string) {
 
 func (s *scope) copy() *scope {
 	c := newScope(s.parent, s.fn)
-	c.level = s.level
+	c.level, c.work = s.level, s.work
 	c.mergeFrom(s)
 	return c
 }
 
 func (s *scope) mergeFrom(o *scope) {
+	if *s.work += len(o.refs) + len(o.order) + len(o.stores); *s.work > maxScopeWork {
+		panic(syntaxError{&Error{Line: 1, Col: 1, Msg: "template has too many branches that set variables", Err: ErrSyntax}})
+	}
 	for n := range o.refs {
 		s.refs[n] = true
 	}

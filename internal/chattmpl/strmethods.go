@@ -28,13 +28,13 @@ func init() {
 		"split":      func(in *interp, v Value, a *args) (Value, error) { return strSplit(in, v.(Str), a, false) },
 		"rsplit":     func(in *interp, v Value, a *args) (Value, error) { return strSplit(in, v.(Str), a, true) },
 		"splitlines": strSplitLines,
-		"partition":  func(_ *interp, v Value, a *args) (Value, error) { return strPartition(v.(Str), a, false) },
-		"rpartition": func(_ *interp, v Value, a *args) (Value, error) { return strPartition(v.(Str), a, true) },
+		"partition":  func(in *interp, v Value, a *args) (Value, error) { return strPartition(in, v.(Str), a, false) },
+		"rpartition": func(in *interp, v Value, a *args) (Value, error) { return strPartition(in, v.(Str), a, true) },
 		"join":       strJoin,
 		"replace":    strReplace,
 
-		"startswith": func(_ *interp, v Value, a *args) (Value, error) { return strAffix(v.(Str), a, "startswith") },
-		"endswith":   func(_ *interp, v Value, a *args) (Value, error) { return strAffix(v.(Str), a, "endswith") },
+		"startswith": func(in *interp, v Value, a *args) (Value, error) { return strAffix(in, v.(Str), a, "startswith") },
+		"endswith":   func(in *interp, v Value, a *args) (Value, error) { return strAffix(in, v.(Str), a, "endswith") },
 		"find":       findMethod("find", false, false),
 		"rfind":      findMethod("rfind", true, false),
 		"index":      findMethod("index", false, true),
@@ -177,6 +177,9 @@ func strSplit(in *interp, s Str, a *args, right bool) (Value, error) {
 	}
 	var cuts []rng
 	if isNone(v[0]) {
+		if err := in.charge(stepsPerPart * countFields(s.s)); err != nil {
+			return nil, err
+		}
 		cuts = fields(s.s, limit, right)
 	} else {
 		sep, ok := v[0].(Str)
@@ -186,10 +189,10 @@ func strSplit(in *interp, s Str, a *args, right bool) (Value, error) {
 		if sep.s == "" {
 			return nil, valueErrf("empty separator")
 		}
+		if err := in.charge(stepsPerPart * strings.Count(s.s, sep.s)); err != nil {
+			return nil, err
+		}
 		cuts = splitAt(s.s, sep.s, limit, right)
-	}
-	if err := in.charge(len(cuts)); err != nil {
-		return nil, err
 	}
 	out := make([]Value, len(cuts))
 	for i, c := range cuts {
@@ -277,20 +280,54 @@ func strSplitLines(in *interp, v Value, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := v.(Str)
-	if err := in.chargeBytes(len(s.s)); err != nil {
+	lines, err := in.lines(v.(Str), p[0] != nil && truth(p[0]))
+	if err != nil {
 		return nil, err
 	}
-	l := &List{}
-	for _, line := range s.splitLines(p[0] != nil && truth(p[0])) {
-		l.items = append(l.items, line)
+	l := &List{items: make([]Value, len(lines))}
+	for i, line := range lines {
+		l.items[i] = line
 	}
-	return l, in.charge(len(l.items))
+	return l, nil
 }
 
-func strPartition(s Str, a *args, right bool) (Value, error) {
+// stepsPerPart is the charge for each part that a string is cut into, made
+// before it is cut.
+const stepsPerPart = 4
+
+// lines is splitLines with its cost charged first.
+func (in *interp) lines(s Str, keep bool) ([]Str, error) {
+	n := 0
+	for _, r := range s.s {
+		if r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029 {
+			n++
+		}
+	}
+	if err := in.charge(stepsPerPart*n + len(s.s)/bytesPerStep); err != nil {
+		return nil, err
+	}
+	return s.splitLines(keep), nil
+}
+
+// countFields is the number of words between white space.
+func countFields(s string) int {
+	n, inWord := 0, false
+	for _, r := range s {
+		space := isSpace(r)
+		if !space && !inWord {
+			n++
+		}
+		inWord = !space
+	}
+	return n
+}
+
+func strPartition(in *interp, s Str, a *args, right bool) (Value, error) {
 	v, err := a.bind("partition", "sep", "/")
 	if err != nil {
+		return nil, err
+	}
+	if err := in.chargeBytes(len(s.s)); err != nil {
 		return nil, err
 	}
 	sep, err := strArg(s, v[0], "separator")
@@ -411,9 +448,12 @@ func window(s string, start, end Value) (lo, hi int, ok bool, err error) {
 	return lo, max(lo, byteAt(s, min(b[1], n))), true, nil
 }
 
-func strAffix(s Str, a *args, name string) (Value, error) {
+func strAffix(in *interp, s Str, a *args, name string) (Value, error) {
 	v, err := a.bind(name, "prefix", "start?", "end?", "/")
 	if err != nil {
+		return nil, err
+	}
+	if err := in.chargeBytes(len(s.s)); err != nil {
 		return nil, err
 	}
 	lo, hi, ok, err := window(s.s, v[1], v[2])
@@ -529,6 +569,9 @@ func padMethod(name string) method {
 func (in *interp) pad(s Str, width int64, fill Str, how string) (Value, error) {
 	if width > int64(in.lim.StringBytes) {
 		return nil, limitErrf("a string grew over %d bytes", in.lim.StringBytes)
+	}
+	if err := in.chargeBytes(len(s.s)); err != nil {
+		return nil, err
 	}
 	n := int(width) - runeLen(s.s)
 	if n <= 0 {

@@ -89,8 +89,12 @@ type hashKey struct {
 	p    any
 }
 
-// maxKeyDepth bounds the nesting of tuples used as keys.
-const maxKeyDepth = 50
+// Bounds of a tuple used as a key: its nesting, and its size when spelled out,
+// which shared parts can make exponential.
+const (
+	maxKeyDepth = 50
+	maxKeyBytes = 1 << 16
+)
 
 func hashOf(v Value) (hashKey, error) { return hashDepth(v, 0) }
 
@@ -136,6 +140,9 @@ func hashDepth(v Value, depth int) (hashKey, error) {
 			b = strconv.AppendInt(b, int64(len(k.s)), 10)
 			b = append(b, ':')
 			b = append(b, k.s...)
+			if len(b) > maxKeyBytes {
+				return hashKey{}, limitErrf("tuple too large for a mapping key")
+			}
 		}
 		return hashKey{kind: 't', s: string(b)}, nil
 	case *List, *Dict, *dictView:

@@ -45,13 +45,17 @@ func filterWordWrap(in *interp, x Value, a *args) (Value, error) {
 	if width <= 0 {
 		return nil, valueErrf("invalid width %d (must be > 0)", width)
 	}
-	if err := in.chargeBytes(4 * len(s.s)); err != nil {
+	if err := in.charge(2 * len(s.s)); err != nil { // there may be a word for every two bytes
 		return nil, err
 	}
 	opt := func(v Value) bool { return v == nil || truth(v) }
 	w := wrapper{width: int(min(width, int64(len(s.s)+1))), long: opt(v[1]), hyphens: opt(v[3])}
 	b := in.newBuilder()
-	for i, line := range s.splitLines(false) {
+	lines, err := in.lines(s, false)
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range lines {
 		if i > 0 {
 			b.str(sep)
 		}
