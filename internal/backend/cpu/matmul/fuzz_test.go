@@ -29,18 +29,18 @@ func FuzzMul(f *testing.F) {
 			}
 		}
 		plain := For(isa.Generic)
-		for _, level := range isa.Levels()[1:] {
-			checkCase(t, rng, plain, For(level), tt.typ, src, c)
+		for _, k := range underTest()[1:] {
+			checkCase(t, rng, plain, k.Kernels, tt.typ, src, c)
 		}
 	})
 }
 
 // TestMulAllocatesNothing keeps a step free of garbage.
 func TestMulAllocatesNothing(t *testing.T) {
-	for _, level := range isa.Levels()[1:] {
+	for _, kernels := range underTest()[1:] {
 		for _, tt := range types {
 			for _, n := range []int{1, 5, 80} {
-				k, rng := For(level), rand.New(rand.NewPCG(5, 5))
+				k, rng := kernels.Kernels, rand.New(rand.NewPCG(5, 5))
 				m := packed(t, k, tt.typ, 40, 512, source(rng, tt.typ, tt.halfs, 40, 512))
 				x, act, stride := activations(rng, k, m.Act(), n, 512)
 				y := make([]float32, n*40)
@@ -48,7 +48,7 @@ func TestMulAllocatesNothing(t *testing.T) {
 					k.Quantize(m.Act(), act, x[0])
 					k.Mul(m, 0, m.Groups, act, stride, n, y, 40)
 				}); got != 0 {
-					t.Errorf("%v, %v, %d rows: %v allocations", level, tt.typ, n, got)
+					t.Errorf("%v, %v, %d rows: %v allocations", kernels.name, tt.typ, n, got)
 				}
 			}
 		}

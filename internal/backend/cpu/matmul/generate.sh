@@ -3,7 +3,7 @@
 set -e
 cd "$(dirname "$0")/_asm"
 [ $# -gt 0 ] || set -- few_avx512 tile_avx512 expand_avx512 float_avx512 quantize_avx512 \
-	tile_avx2 expand_avx2 float_avx2 quantize_avx2 pack_avx2 neon
+	tile_avx2 tile_avxvnni expand_avx2 float_avx2 quantize_avx2 pack_avx2 neon
 for part; do
 	if [ "$part" = neon ]; then
 		go run . -part neon

@@ -5,8 +5,6 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
-
-	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
 )
 
 // guarded returns n bytes that end where memory ends: touching the byte behind them crashes.
@@ -31,14 +29,14 @@ func guarded(t *testing.T, n int) []byte {
 
 // TestKernelsStayInside puts everything that kernels read and write at the end of memory.
 func TestKernelsStayInside(t *testing.T) {
-	for _, level := range isa.Levels() {
+	for _, kernels := range underTest() {
 		for _, tt := range types {
 			for _, c := range [][3]int{{32, 256, 1}, {48, 512, 9}, {17, 768, 70}, {32, 96, 4}, {48, 13, 5}} {
 				if c[1]%tt.typ.BlockSize() != 0 {
 					continue
 				}
 				rows, cols, n := c[0], c[1], c[2]
-				k, rng := For(level), rand.New(rand.NewPCG(6, 6))
+				k, rng := kernels.Kernels, rand.New(rand.NewPCG(6, 6))
 				random := source(rng, tt.typ, tt.halfs, rows, cols)
 				src := guarded(t, len(random))
 				copy(src, random)

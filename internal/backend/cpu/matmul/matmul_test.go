@@ -35,6 +35,19 @@ var types = []struct {
 	{quant.BF16, nil},
 }
 
+type namedKernels struct {
+	name string
+	*Kernels
+}
+
+// underTest lists all kernels that this processor can run, the plain ones first.
+func underTest() (list []namedKernels) {
+	for _, l := range isa.Levels() {
+		list = append(list, namedKernels{l.String(), For(l)})
+	}
+	return append(list, variants()...)
+}
+
 // aligned returns n bytes at a multiple of 64.
 func aligned(n int) []byte {
 	b := make([]byte, n+64)
@@ -136,15 +149,15 @@ func cases(t quant.Type) (list [][3]int) {
 func TestKernels(t *testing.T) {
 	plain := For(isa.Generic)
 	for _, tt := range types {
-		for _, level := range isa.Levels() {
-			t.Run(fmt.Sprintf("%v/%v", tt.typ, level), func(t *testing.T) {
+		for _, k := range underTest() {
+			t.Run(fmt.Sprintf("%v/%v", tt.typ, k.name), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, uint64(tt.typ)))
 				list := cases(tt.typ)
 				if testing.Short() {
 					list = list[15:]
 				}
 				for _, c := range list {
-					checkCase(t, rng, plain, For(level), tt.typ, source(rng, tt.typ, tt.halfs, c[0], c[1]), c)
+					checkCase(t, rng, plain, k.Kernels, tt.typ, source(rng, tt.typ, tt.halfs, c[0], c[1]), c)
 				}
 			})
 		}
@@ -262,8 +275,8 @@ func TestRowEqualsDequantize(t *testing.T) {
 						src[17*i] = byte(rng.Uint32()) // every exponent
 					}
 				}
-				for _, level := range isa.Levels() {
-					m := packed(t, For(level), tt.typ, rows, k, src)
+				for _, k2 := range underTest() {
+					m := packed(t, k2.Kernels, tt.typ, rows, k, src)
 					want, got := make([]float32, rows*k), make([]float32, k)
 					if err := quant.Dequantize(tt.typ, want, src); err != nil {
 						t.Fatal(err)
@@ -272,7 +285,7 @@ func TestRowEqualsDequantize(t *testing.T) {
 						Row(m, r, got)
 						for i, v := range got {
 							if !same(v, want[r*k+i]) {
-								t.Fatalf("%v, k=%d: row %d element %d is %g, want %g", level, k, r, i, v, want[r*k+i])
+								t.Fatalf("%v, k=%d: row %d element %d is %g, want %g", k2.name, k, r, i, v, want[r*k+i])
 							}
 						}
 					}

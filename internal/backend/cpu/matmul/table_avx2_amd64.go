@@ -51,3 +51,18 @@ var (
 	tilesSigned3x16AVX2 = tileSet{1: {nil, tileSigned3x16_1_avx2, tileSigned3x16_2_avx2, tileSigned3x16_3_avx2}}
 	tilesMin2x16AVX2    = tileSet{1: {nil, tileMin2x16_1_avx2, tileMin2x16_2_avx2, tileMin2x16_3_avx2}}
 )
+
+// tilesAVXVNNI are the tiles for processors with AVX-VNNI, in the order of the table formats.
+var tilesAVXVNNI = [len(formats)]*tileSet{
+	&tilesSigned4AVXVNNI, &tilesMinAVXVNNI, &tilesSigned5AVXVNNI, &tilesMinAVXVNNI, &tilesSigned8AVXVNNI, &tilesSigned8AVXVNNI, &tilesSigned8AVXVNNI, &tilesSigned8AVXVNNI, &tilesMin2x16AVXVNNI, &tilesSigned3x16AVXVNNI, &tilesMinAVXVNNI, &tilesMinAVXVNNI, &tilesSigned6x16AVXVNNI,
+}
+
+var (
+	tilesSigned4AVXVNNI    = tileSet{1: {nil, tileSigned4_1_avxvnni, tileSigned4_2_avxvnni, tileSigned4_3_avxvnni}}
+	tilesSigned5AVXVNNI    = tileSet{1: {nil, tileSigned5_1_avxvnni, tileSigned5_2_avxvnni, tileSigned5_3_avxvnni}}
+	tilesSigned8AVXVNNI    = tileSet{1: {nil, tileSigned8_1_avxvnni, tileSigned8_2_avxvnni, tileSigned8_3_avxvnni}}
+	tilesMinAVXVNNI        = tileSet{1: {nil, tileMin_1_avxvnni, tileMin_2_avxvnni, tileMin_3_avxvnni}}
+	tilesSigned6x16AVXVNNI = tileSet{1: {nil, tileSigned6x16_1_avxvnni, tileSigned6x16_2_avxvnni, tileSigned6x16_3_avxvnni}}
+	tilesSigned3x16AVXVNNI = tileSet{1: {nil, tileSigned3x16_1_avxvnni, tileSigned3x16_2_avxvnni, tileSigned3x16_3_avxvnni}}
+	tilesMin2x16AVXVNNI    = tileSet{1: {nil, tileMin2x16_1_avxvnni, tileMin2x16_2_avxvnni, tileMin2x16_3_avxvnni}}
+)

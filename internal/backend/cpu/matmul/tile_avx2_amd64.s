@@ -4,11 +4,11 @@
 
 #include "textflag.h"
 
-DATA tileSigned4_1_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned4_1_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned4_1_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned4_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned4_1_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned4_1_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned4_1_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned4_1_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned4_1_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned4_1_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned4_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -82,10 +82,10 @@ block:
 	VPBROADCASTD 28(R9), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y1, Y1
-	VPMADDWD     tileSigned4_1_avx2_ones<>+0(SB), Y1, Y1
+	VPMADDWD     tileSigned4_1_avx2_constant<>+0(SB), Y1, Y1
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VPMADDWD     tileSigned4_1_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned4_1_avx2_constant<>+0(SB), Y3, Y3
 	VPBROADCASTD 40(R9), Y6
 	VPSRAD       $0x04, Y6, Y6
 	VPADDD       Y6, Y1, Y1
@@ -119,11 +119,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned4_2_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned4_2_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned4_2_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned4_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned4_2_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned4_2_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned4_2_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned4_2_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned4_2_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned4_2_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned4_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -234,17 +234,17 @@ block:
 	VPBROADCASTD 28(R9), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y2, Y2
-	VPMADDWD     tileSigned4_2_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileSigned4_2_avx2_constant<>+0(SB), Y2, Y2
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y6, Y6
-	VPMADDWD     tileSigned4_2_avx2_ones<>+0(SB), Y6, Y6
+	VPMADDWD     tileSigned4_2_avx2_constant<>+0(SB), Y6, Y6
 	VPBROADCASTD 28(R9)(CX*1), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y3, Y3
-	VPMADDWD     tileSigned4_2_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned4_2_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y7, Y7
-	VPMADDWD     tileSigned4_2_avx2_ones<>+0(SB), Y7, Y7
+	VPMADDWD     tileSigned4_2_avx2_constant<>+0(SB), Y7, Y7
 	VPBROADCASTD 40(R9), Y10
 	VPSRAD       $0x04, Y10, Y10
 	VPADDD       Y10, Y2, Y2
@@ -296,11 +296,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned4_3_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned4_3_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned4_3_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned4_3_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned4_3_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned4_3_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned4_3_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned4_3_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned4_3_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned4_3_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned4_3_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -448,24 +448,24 @@ block:
 	VPBROADCASTD 28(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y3, Y3
-	VPMADDWD     tileSigned4_3_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned4_3_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	VPMADDWD     tileSigned4_3_avx2_ones<>+0(SB), Y9, Y9
+	VPMADDWD     tileSigned4_3_avx2_constant<>+0(SB), Y9, Y9
 	VPBROADCASTD 28(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned4_3_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned4_3_avx2_constant<>+0(SB), Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned4_3_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileSigned4_3_avx2_constant<>+0(SB), Y10, Y10
 	VPBROADCASTD 28(R9)(CX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned4_3_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned4_3_avx2_constant<>+0(SB), Y5, Y5
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned4_3_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned4_3_avx2_constant<>+0(SB), Y11, Y11
 	VPBROADCASTD 40(R9), Y14
 	VPSRAD       $0x04, Y14, Y14
 	VPADDD       Y14, Y3, Y3
@@ -535,11 +535,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned5_1_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned5_1_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned5_1_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned5_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned5_1_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned5_1_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned5_1_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned5_1_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned5_1_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned5_1_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned5_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -585,10 +585,10 @@ block:
 	VPBROADCASTD 12(R9), Y8
 	VPMADDUBSW   Y8, Y6, Y6
 	VPADDW       Y6, Y2, Y2
-	VPMADDWD     tileSigned5_1_avx2_ones<>+0(SB), Y2, Y1
+	VPMADDWD     tileSigned5_1_avx2_constant<>+0(SB), Y2, Y1
 	VPMADDUBSW   Y8, Y7, Y6
 	VPADDW       Y6, Y5, Y5
-	VPMADDWD     tileSigned5_1_avx2_ones<>+0(SB), Y5, Y4
+	VPMADDWD     tileSigned5_1_avx2_constant<>+0(SB), Y5, Y4
 	VMOVDQU      256(SI), Y6
 	VMOVDQU      288(SI), Y7
 	VPBROADCASTD 16(R9), Y8
@@ -613,11 +613,11 @@ block:
 	VPBROADCASTD 28(R9), Y8
 	VPMADDUBSW   Y8, Y6, Y6
 	VPADDW       Y6, Y2, Y2
-	VPMADDWD     tileSigned5_1_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileSigned5_1_avx2_constant<>+0(SB), Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	VPMADDUBSW   Y8, Y7, Y6
 	VPADDW       Y6, Y5, Y5
-	VPMADDWD     tileSigned5_1_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned5_1_avx2_constant<>+0(SB), Y5, Y5
 	VPADDD       Y5, Y4, Y4
 	VPBROADCASTD 40(R9), Y8
 	VPSRAD       $0x03, Y8, Y8
@@ -652,11 +652,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned5_2_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned5_2_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned5_2_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned5_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned5_2_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned5_2_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned5_2_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned5_2_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned5_2_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned5_2_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned5_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -719,17 +719,17 @@ block:
 	VPBROADCASTD 12(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned5_2_avx2_ones<>+0(SB), Y4, Y2
+	VPMADDWD     tileSigned5_2_avx2_constant<>+0(SB), Y4, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned5_2_avx2_ones<>+0(SB), Y10, Y8
+	VPMADDWD     tileSigned5_2_avx2_constant<>+0(SB), Y10, Y8
 	VPBROADCASTD 12(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned5_2_avx2_ones<>+0(SB), Y5, Y3
+	VPMADDWD     tileSigned5_2_avx2_constant<>+0(SB), Y5, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned5_2_avx2_ones<>+0(SB), Y11, Y9
+	VPMADDWD     tileSigned5_2_avx2_constant<>+0(SB), Y11, Y9
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
 	VPBROADCASTD 16(R9), Y14
@@ -767,20 +767,20 @@ block:
 	VPBROADCASTD 28(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned5_2_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned5_2_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned5_2_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileSigned5_2_avx2_constant<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y8, Y8
 	VPBROADCASTD 28(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned5_2_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned5_2_avx2_constant<>+0(SB), Y5, Y5
 	VPADDD       Y5, Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned5_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned5_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y9, Y9
 	VPBROADCASTD 40(R9), Y14
 	VPSRAD       $0x03, Y14, Y14
@@ -833,11 +833,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned8_1_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned8_1_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned8_1_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned8_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned8_1_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned8_1_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned8_1_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned8_1_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned8_1_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned8_1_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned8_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -866,10 +866,10 @@ block:
 	VPBROADCASTD (R9), Y6
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y7, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y1
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y1
 	VPSIGNB      Y5, Y6, Y4
 	VPMADDUBSW   Y4, Y8, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y3
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y3
 	VMOVDQU      64(SI), Y4
 	VPABSB       Y4, Y7
 	VMOVDQU      96(SI), Y5
@@ -877,11 +877,11 @@ block:
 	VPBROADCASTD 4(R9), Y6
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y7, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y1, Y1
 	VPSIGNB      Y5, Y6, Y4
 	VPMADDUBSW   Y4, Y8, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	VMOVDQU      128(SI), Y4
 	VPABSB       Y4, Y7
@@ -890,11 +890,11 @@ block:
 	VPBROADCASTD 8(R9), Y6
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y7, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y1, Y1
 	VPSIGNB      Y5, Y6, Y4
 	VPMADDUBSW   Y4, Y8, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	VMOVDQU      192(SI), Y4
 	VPABSB       Y4, Y7
@@ -903,11 +903,11 @@ block:
 	VPBROADCASTD 12(R9), Y6
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y7, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y1, Y1
 	VPSIGNB      Y5, Y6, Y4
 	VPMADDUBSW   Y4, Y8, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	VMOVDQU      256(SI), Y4
 	VPABSB       Y4, Y7
@@ -916,11 +916,11 @@ block:
 	VPBROADCASTD 16(R9), Y6
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y7, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y1, Y1
 	VPSIGNB      Y5, Y6, Y4
 	VPMADDUBSW   Y4, Y8, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	VMOVDQU      320(SI), Y4
 	VPABSB       Y4, Y7
@@ -929,11 +929,11 @@ block:
 	VPBROADCASTD 20(R9), Y6
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y7, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y1, Y1
 	VPSIGNB      Y5, Y6, Y4
 	VPMADDUBSW   Y4, Y8, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	VMOVDQU      384(SI), Y4
 	VPABSB       Y4, Y7
@@ -942,11 +942,11 @@ block:
 	VPBROADCASTD 24(R9), Y6
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y7, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y1, Y1
 	VPSIGNB      Y5, Y6, Y4
 	VPMADDUBSW   Y4, Y8, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	VMOVDQU      448(SI), Y4
 	VPABSB       Y4, Y7
@@ -955,11 +955,11 @@ block:
 	VPBROADCASTD 28(R9), Y6
 	VPSIGNB      Y4, Y6, Y4
 	VPMADDUBSW   Y4, Y7, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y1, Y1
 	VPSIGNB      Y5, Y6, Y4
 	VPMADDUBSW   Y4, Y8, Y4
-	VPMADDWD     tileSigned8_1_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned8_1_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y3, Y3
 	VBROADCASTSS 32(R9), Y6
 	VCVTDQ2PS    Y1, Y1
@@ -990,11 +990,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned8_2_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned8_2_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned8_2_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned8_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned8_2_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned8_2_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned8_2_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned8_2_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned8_2_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned8_2_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned8_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -1027,17 +1027,17 @@ block:
 	VPBROADCASTD (R9), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y2
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y2
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y6
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y6
 	VPBROADCASTD (R9)(CX*1), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y3
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y3
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y7
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y7
 	VMOVDQU      64(SI), Y8
 	VPABSB       Y8, Y12
 	VMOVDQU      96(SI), Y9
@@ -1045,20 +1045,20 @@ block:
 	VPBROADCASTD 4(R9), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y2, Y2
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPBROADCASTD 4(R9)(CX*1), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y3, Y3
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y7, Y7
 	VMOVDQU      128(SI), Y8
 	VPABSB       Y8, Y12
@@ -1067,20 +1067,20 @@ block:
 	VPBROADCASTD 8(R9), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y2, Y2
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPBROADCASTD 8(R9)(CX*1), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y3, Y3
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y7, Y7
 	VMOVDQU      192(SI), Y8
 	VPABSB       Y8, Y12
@@ -1089,20 +1089,20 @@ block:
 	VPBROADCASTD 12(R9), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y2, Y2
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPBROADCASTD 12(R9)(CX*1), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y3, Y3
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y7, Y7
 	VMOVDQU      256(SI), Y8
 	VPABSB       Y8, Y12
@@ -1111,20 +1111,20 @@ block:
 	VPBROADCASTD 16(R9), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y2, Y2
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPBROADCASTD 16(R9)(CX*1), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y3, Y3
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y7, Y7
 	VMOVDQU      320(SI), Y8
 	VPABSB       Y8, Y12
@@ -1133,20 +1133,20 @@ block:
 	VPBROADCASTD 20(R9), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y2, Y2
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPBROADCASTD 20(R9)(CX*1), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y3, Y3
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y7, Y7
 	VMOVDQU      384(SI), Y8
 	VPABSB       Y8, Y12
@@ -1155,20 +1155,20 @@ block:
 	VPBROADCASTD 24(R9), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y2, Y2
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPBROADCASTD 24(R9)(CX*1), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y3, Y3
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y7, Y7
 	VMOVDQU      448(SI), Y8
 	VPABSB       Y8, Y12
@@ -1177,20 +1177,20 @@ block:
 	VPBROADCASTD 28(R9), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y2, Y2
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPBROADCASTD 28(R9)(CX*1), Y10
 	VPSIGNB      Y8, Y10, Y11
 	VPMADDUBSW   Y11, Y12, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y3, Y3
 	VPSIGNB      Y9, Y10, Y11
 	VPMADDUBSW   Y11, Y13, Y11
-	VPMADDWD     tileSigned8_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned8_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y7, Y7
 	VBROADCASTSS 32(R9), Y10
 	VCVTDQ2PS    Y2, Y2
@@ -1235,11 +1235,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileMin4_1_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileMin4_1_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileMin4_1_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileMin4_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileMin4_1_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileMin4_1_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileMin4_1_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileMin4_1_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileMin4_1_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileMin4_1_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileMin4_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -1313,10 +1313,10 @@ block:
 	VPBROADCASTD 28(R9), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y1, Y1
-	VPMADDWD     tileMin4_1_avx2_ones<>+0(SB), Y1, Y1
+	VPMADDWD     tileMin4_1_avx2_constant<>+0(SB), Y1, Y1
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VPMADDWD     tileMin4_1_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin4_1_avx2_constant<>+0(SB), Y3, Y3
 	VBROADCASTSS 32(R9), Y6
 	VCVTDQ2PS    Y1, Y1
 	VMULPS       (DI), Y6, Y4
@@ -1349,11 +1349,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileMin4_2_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileMin4_2_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileMin4_2_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileMin4_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileMin4_2_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileMin4_2_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileMin4_2_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileMin4_2_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileMin4_2_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileMin4_2_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileMin4_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -1464,17 +1464,17 @@ block:
 	VPBROADCASTD 28(R9), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y2, Y2
-	VPMADDWD     tileMin4_2_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileMin4_2_avx2_constant<>+0(SB), Y2, Y2
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y6, Y6
-	VPMADDWD     tileMin4_2_avx2_ones<>+0(SB), Y6, Y6
+	VPMADDWD     tileMin4_2_avx2_constant<>+0(SB), Y6, Y6
 	VPBROADCASTD 28(R9)(CX*1), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y3, Y3
-	VPMADDWD     tileMin4_2_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin4_2_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y7, Y7
-	VPMADDWD     tileMin4_2_avx2_ones<>+0(SB), Y7, Y7
+	VPMADDWD     tileMin4_2_avx2_constant<>+0(SB), Y7, Y7
 	VBROADCASTSS 32(R9), Y10
 	VCVTDQ2PS    Y2, Y2
 	VMULPS       (DI), Y10, Y11
@@ -1524,11 +1524,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileMin4_3_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileMin4_3_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileMin4_3_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileMin4_3_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileMin4_3_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileMin4_3_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileMin4_3_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileMin4_3_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileMin4_3_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileMin4_3_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileMin4_3_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -1676,24 +1676,24 @@ block:
 	VPBROADCASTD 28(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y3, Y3
-	VPMADDWD     tileMin4_3_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin4_3_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	VPMADDWD     tileMin4_3_avx2_ones<>+0(SB), Y9, Y9
+	VPMADDWD     tileMin4_3_avx2_constant<>+0(SB), Y9, Y9
 	VPBROADCASTD 28(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileMin4_3_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileMin4_3_avx2_constant<>+0(SB), Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileMin4_3_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileMin4_3_avx2_constant<>+0(SB), Y10, Y10
 	VPBROADCASTD 28(R9)(CX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileMin4_3_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileMin4_3_avx2_constant<>+0(SB), Y5, Y5
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileMin4_3_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileMin4_3_avx2_constant<>+0(SB), Y11, Y11
 	VBROADCASTSS 32(R9), Y14
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       (DI), Y14, Y15
@@ -1760,11 +1760,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileMin5_1_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileMin5_1_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileMin5_1_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileMin5_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileMin5_1_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileMin5_1_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileMin5_1_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileMin5_1_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileMin5_1_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileMin5_1_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileMin5_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -1810,10 +1810,10 @@ block:
 	VPBROADCASTD 12(R9), Y8
 	VPMADDUBSW   Y8, Y6, Y6
 	VPADDW       Y6, Y2, Y2
-	VPMADDWD     tileMin5_1_avx2_ones<>+0(SB), Y2, Y1
+	VPMADDWD     tileMin5_1_avx2_constant<>+0(SB), Y2, Y1
 	VPMADDUBSW   Y8, Y7, Y6
 	VPADDW       Y6, Y5, Y5
-	VPMADDWD     tileMin5_1_avx2_ones<>+0(SB), Y5, Y4
+	VPMADDWD     tileMin5_1_avx2_constant<>+0(SB), Y5, Y4
 	VMOVDQU      256(SI), Y6
 	VMOVDQU      288(SI), Y7
 	VPBROADCASTD 16(R9), Y8
@@ -1838,11 +1838,11 @@ block:
 	VPBROADCASTD 28(R9), Y8
 	VPMADDUBSW   Y8, Y6, Y6
 	VPADDW       Y6, Y2, Y2
-	VPMADDWD     tileMin5_1_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileMin5_1_avx2_constant<>+0(SB), Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	VPMADDUBSW   Y8, Y7, Y6
 	VPADDW       Y6, Y5, Y5
-	VPMADDWD     tileMin5_1_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileMin5_1_avx2_constant<>+0(SB), Y5, Y5
 	VPADDD       Y5, Y4, Y4
 	VBROADCASTSS 32(R9), Y8
 	VCVTDQ2PS    Y1, Y1
@@ -1876,11 +1876,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileMin5_2_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileMin5_2_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileMin5_2_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileMin5_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileMin5_2_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileMin5_2_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileMin5_2_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileMin5_2_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileMin5_2_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileMin5_2_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileMin5_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -1943,17 +1943,17 @@ block:
 	VPBROADCASTD 12(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileMin5_2_avx2_ones<>+0(SB), Y4, Y2
+	VPMADDWD     tileMin5_2_avx2_constant<>+0(SB), Y4, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileMin5_2_avx2_ones<>+0(SB), Y10, Y8
+	VPMADDWD     tileMin5_2_avx2_constant<>+0(SB), Y10, Y8
 	VPBROADCASTD 12(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileMin5_2_avx2_ones<>+0(SB), Y5, Y3
+	VPMADDWD     tileMin5_2_avx2_constant<>+0(SB), Y5, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileMin5_2_avx2_ones<>+0(SB), Y11, Y9
+	VPMADDWD     tileMin5_2_avx2_constant<>+0(SB), Y11, Y9
 	VMOVDQU      256(SI), Y12
 	VMOVDQU      288(SI), Y13
 	VPBROADCASTD 16(R9), Y14
@@ -1991,20 +1991,20 @@ block:
 	VPBROADCASTD 28(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileMin5_2_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileMin5_2_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileMin5_2_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileMin5_2_avx2_constant<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y8, Y8
 	VPBROADCASTD 28(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileMin5_2_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileMin5_2_avx2_constant<>+0(SB), Y5, Y5
 	VPADDD       Y5, Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileMin5_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileMin5_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y9, Y9
 	VBROADCASTSS 32(R9), Y14
 	VCVTDQ2PS    Y2, Y2
@@ -2055,11 +2055,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned6x16_1_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned6x16_1_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned6x16_1_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned6x16_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned6x16_1_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned6x16_1_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned6x16_1_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned6x16_1_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned6x16_1_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned6x16_1_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned6x16_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -2091,10 +2091,10 @@ block:
 	VPBROADCASTD 4(R9), Y8
 	VPMADDUBSW   Y8, Y6, Y6
 	VPADDW       Y6, Y2, Y2
-	VPMADDWD     tileSigned6x16_1_avx2_ones<>+0(SB), Y2, Y1
+	VPMADDWD     tileSigned6x16_1_avx2_constant<>+0(SB), Y2, Y1
 	VPMADDUBSW   Y8, Y7, Y6
 	VPADDW       Y6, Y5, Y5
-	VPMADDWD     tileSigned6x16_1_avx2_ones<>+0(SB), Y5, Y4
+	VPMADDWD     tileSigned6x16_1_avx2_constant<>+0(SB), Y5, Y4
 	VMOVDQU      128(SI), Y6
 	VMOVDQU      160(SI), Y7
 	VPBROADCASTD 8(R9), Y8
@@ -2105,11 +2105,11 @@ block:
 	VPBROADCASTD 12(R9), Y8
 	VPMADDUBSW   Y8, Y6, Y6
 	VPADDW       Y6, Y2, Y2
-	VPMADDWD     tileSigned6x16_1_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileSigned6x16_1_avx2_constant<>+0(SB), Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	VPMADDUBSW   Y8, Y7, Y6
 	VPADDW       Y6, Y5, Y5
-	VPMADDWD     tileSigned6x16_1_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned6x16_1_avx2_constant<>+0(SB), Y5, Y5
 	VPADDD       Y5, Y4, Y4
 	MOVL         44(R9), R10
 	VMOVD        R10, X8
@@ -2134,10 +2134,10 @@ block:
 	VPBROADCASTD 20(R9), Y8
 	VPMADDUBSW   Y8, Y6, Y6
 	VPADDW       Y6, Y2, Y2
-	VPMADDWD     tileSigned6x16_1_avx2_ones<>+0(SB), Y2, Y1
+	VPMADDWD     tileSigned6x16_1_avx2_constant<>+0(SB), Y2, Y1
 	VPMADDUBSW   Y8, Y7, Y6
 	VPADDW       Y6, Y5, Y5
-	VPMADDWD     tileSigned6x16_1_avx2_ones<>+0(SB), Y5, Y4
+	VPMADDWD     tileSigned6x16_1_avx2_constant<>+0(SB), Y5, Y4
 	VMOVDQU      384(SI), Y6
 	VMOVDQU      416(SI), Y7
 	VPBROADCASTD 24(R9), Y8
@@ -2148,11 +2148,11 @@ block:
 	VPBROADCASTD 28(R9), Y8
 	VPMADDUBSW   Y8, Y6, Y6
 	VPADDW       Y6, Y2, Y2
-	VPMADDWD     tileSigned6x16_1_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileSigned6x16_1_avx2_constant<>+0(SB), Y2, Y2
 	VPADDD       Y2, Y1, Y1
 	VPMADDUBSW   Y8, Y7, Y6
 	VPADDW       Y6, Y5, Y5
-	VPMADDWD     tileSigned6x16_1_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned6x16_1_avx2_constant<>+0(SB), Y5, Y5
 	VPADDD       Y5, Y4, Y4
 	MOVL         40(R9), R10
 	SUBL         44(R9), R10
@@ -2190,11 +2190,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned6x16_2_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned6x16_2_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned6x16_2_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned6x16_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned6x16_2_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned6x16_2_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned6x16_2_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned6x16_2_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned6x16_2_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned6x16_2_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned6x16_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -2233,17 +2233,17 @@ block:
 	VPBROADCASTD 4(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y4, Y2
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y4, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y10, Y8
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y10, Y8
 	VPBROADCASTD 4(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y5, Y3
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y5, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y11, Y9
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y11, Y9
 	VMOVDQU      128(SI), Y12
 	VMOVDQU      160(SI), Y13
 	VPBROADCASTD 8(R9), Y14
@@ -2257,20 +2257,20 @@ block:
 	VPBROADCASTD 12(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y8, Y8
 	VPBROADCASTD 12(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y5, Y5
 	VPADDD       Y5, Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y9, Y9
 	MOVL         44(R9), R10
 	VMOVD        R10, X14
@@ -2311,17 +2311,17 @@ block:
 	VPBROADCASTD 20(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y4, Y2
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y4, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y10, Y8
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y10, Y8
 	VPBROADCASTD 20(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y5, Y3
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y5, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y11, Y9
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y11, Y9
 	VMOVDQU      384(SI), Y12
 	VMOVDQU      416(SI), Y13
 	VPBROADCASTD 24(R9), Y14
@@ -2335,20 +2335,20 @@ block:
 	VPBROADCASTD 28(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y4, Y4
 	VPADDD       Y4, Y2, Y2
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y10, Y10
 	VPADDD       Y10, Y8, Y8
 	VPBROADCASTD 28(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y5, Y5
 	VPADDD       Y5, Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned6x16_2_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned6x16_2_avx2_constant<>+0(SB), Y11, Y11
 	VPADDD       Y11, Y9, Y9
 	MOVL         40(R9), R10
 	SUBL         44(R9), R10
@@ -2407,11 +2407,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned3x16_1_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_1_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_1_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned3x16_1_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned3x16_1_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_1_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_1_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_1_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned3x16_1_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned3x16_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -2457,10 +2457,10 @@ block:
 	VPBROADCASTD 12(R9), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y1, Y1
-	VPMADDWD     tileSigned3x16_1_avx2_ones<>+0(SB), Y1, Y1
+	VPMADDWD     tileSigned3x16_1_avx2_constant<>+0(SB), Y1, Y1
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VPMADDWD     tileSigned3x16_1_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned3x16_1_avx2_constant<>+0(SB), Y3, Y3
 	MOVL         44(R9), R10
 	VMOVD        R10, X6
 	VPBROADCASTD X6, Y6
@@ -2498,10 +2498,10 @@ block:
 	VPBROADCASTD 28(R9), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y1, Y1
-	VPMADDWD     tileSigned3x16_1_avx2_ones<>+0(SB), Y1, Y1
+	VPMADDWD     tileSigned3x16_1_avx2_constant<>+0(SB), Y1, Y1
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VPMADDWD     tileSigned3x16_1_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned3x16_1_avx2_constant<>+0(SB), Y3, Y3
 	MOVL         40(R9), R10
 	SUBL         44(R9), R10
 	VMOVD        R10, X6
@@ -2538,11 +2538,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned3x16_2_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_2_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_2_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned3x16_2_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned3x16_2_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_2_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_2_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_2_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned3x16_2_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned3x16_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -2605,17 +2605,17 @@ block:
 	VPBROADCASTD 12(R9), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y2, Y2
-	VPMADDWD     tileSigned3x16_2_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileSigned3x16_2_avx2_constant<>+0(SB), Y2, Y2
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y6, Y6
-	VPMADDWD     tileSigned3x16_2_avx2_ones<>+0(SB), Y6, Y6
+	VPMADDWD     tileSigned3x16_2_avx2_constant<>+0(SB), Y6, Y6
 	VPBROADCASTD 12(R9)(CX*1), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y3, Y3
-	VPMADDWD     tileSigned3x16_2_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned3x16_2_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y7, Y7
-	VPMADDWD     tileSigned3x16_2_avx2_ones<>+0(SB), Y7, Y7
+	VPMADDWD     tileSigned3x16_2_avx2_constant<>+0(SB), Y7, Y7
 	MOVL         44(R9), R10
 	VMOVD        R10, X10
 	VPBROADCASTD X10, Y10
@@ -2679,17 +2679,17 @@ block:
 	VPBROADCASTD 28(R9), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y2, Y2
-	VPMADDWD     tileSigned3x16_2_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileSigned3x16_2_avx2_constant<>+0(SB), Y2, Y2
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y6, Y6
-	VPMADDWD     tileSigned3x16_2_avx2_ones<>+0(SB), Y6, Y6
+	VPMADDWD     tileSigned3x16_2_avx2_constant<>+0(SB), Y6, Y6
 	VPBROADCASTD 28(R9)(CX*1), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y3, Y3
-	VPMADDWD     tileSigned3x16_2_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned3x16_2_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y7, Y7
-	VPMADDWD     tileSigned3x16_2_avx2_ones<>+0(SB), Y7, Y7
+	VPMADDWD     tileSigned3x16_2_avx2_constant<>+0(SB), Y7, Y7
 	MOVL         40(R9), R10
 	SUBL         44(R9), R10
 	VMOVD        R10, X10
@@ -2747,11 +2747,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileSigned3x16_3_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_3_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_3_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileSigned3x16_3_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileSigned3x16_3_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileSigned3x16_3_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_3_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_3_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileSigned3x16_3_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileSigned3x16_3_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileSigned3x16_3_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -2831,24 +2831,24 @@ block:
 	VPBROADCASTD 12(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y3, Y3
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y9, Y9
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y9, Y9
 	VPBROADCASTD 12(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y10, Y10
 	VPBROADCASTD 12(R9)(CX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y5, Y5
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y11, Y11
 	MOVL         44(R9), R10
 	VMOVD        R10, X14
 	VPBROADCASTD X14, Y14
@@ -2938,24 +2938,24 @@ block:
 	VPBROADCASTD 28(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y3, Y3
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y9, Y9
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y9, Y9
 	VPBROADCASTD 28(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y10, Y10
 	VPBROADCASTD 28(R9)(CX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y5, Y5
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileSigned3x16_3_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileSigned3x16_3_avx2_constant<>+0(SB), Y11, Y11
 	MOVL         40(R9), R10
 	SUBL         44(R9), R10
 	VMOVD        R10, X14
@@ -3034,11 +3034,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileMin2x16_1_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileMin2x16_1_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileMin2x16_1_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileMin2x16_1_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileMin2x16_1_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileMin2x16_1_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileMin2x16_1_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileMin2x16_1_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileMin2x16_1_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileMin2x16_1_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileMin2x16_1_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -3084,10 +3084,10 @@ block:
 	VPBROADCASTD 12(R9), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y1, Y1
-	VPMADDWD     tileMin2x16_1_avx2_ones<>+0(SB), Y1, Y1
+	VPMADDWD     tileMin2x16_1_avx2_constant<>+0(SB), Y1, Y1
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VPMADDWD     tileMin2x16_1_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin2x16_1_avx2_constant<>+0(SB), Y3, Y3
 	VBROADCASTSS 32(R9), Y6
 	VCVTDQ2PS    Y1, Y1
 	VMULPS       (DI), Y6, Y4
@@ -3128,10 +3128,10 @@ block:
 	VPBROADCASTD 28(R9), Y6
 	VPMADDUBSW   Y6, Y4, Y4
 	VPADDW       Y4, Y1, Y1
-	VPMADDWD     tileMin2x16_1_avx2_ones<>+0(SB), Y1, Y1
+	VPMADDWD     tileMin2x16_1_avx2_constant<>+0(SB), Y1, Y1
 	VPMADDUBSW   Y6, Y5, Y4
 	VPADDW       Y4, Y3, Y3
-	VPMADDWD     tileMin2x16_1_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin2x16_1_avx2_constant<>+0(SB), Y3, Y3
 	VBROADCASTSS 32(R9), Y6
 	VCVTDQ2PS    Y1, Y1
 	VMULPS       64(DI), Y6, Y4
@@ -3171,11 +3171,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileMin2x16_2_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileMin2x16_2_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileMin2x16_2_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileMin2x16_2_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileMin2x16_2_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileMin2x16_2_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileMin2x16_2_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileMin2x16_2_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileMin2x16_2_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileMin2x16_2_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileMin2x16_2_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -3238,17 +3238,17 @@ block:
 	VPBROADCASTD 12(R9), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y2, Y2
-	VPMADDWD     tileMin2x16_2_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileMin2x16_2_avx2_constant<>+0(SB), Y2, Y2
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y6, Y6
-	VPMADDWD     tileMin2x16_2_avx2_ones<>+0(SB), Y6, Y6
+	VPMADDWD     tileMin2x16_2_avx2_constant<>+0(SB), Y6, Y6
 	VPBROADCASTD 12(R9)(CX*1), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y3, Y3
-	VPMADDWD     tileMin2x16_2_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin2x16_2_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y7, Y7
-	VPMADDWD     tileMin2x16_2_avx2_ones<>+0(SB), Y7, Y7
+	VPMADDWD     tileMin2x16_2_avx2_constant<>+0(SB), Y7, Y7
 	VBROADCASTSS 32(R9), Y10
 	VCVTDQ2PS    Y2, Y2
 	VMULPS       (DI), Y10, Y11
@@ -3318,17 +3318,17 @@ block:
 	VPBROADCASTD 28(R9), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y2, Y2
-	VPMADDWD     tileMin2x16_2_avx2_ones<>+0(SB), Y2, Y2
+	VPMADDWD     tileMin2x16_2_avx2_constant<>+0(SB), Y2, Y2
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y6, Y6
-	VPMADDWD     tileMin2x16_2_avx2_ones<>+0(SB), Y6, Y6
+	VPMADDWD     tileMin2x16_2_avx2_constant<>+0(SB), Y6, Y6
 	VPBROADCASTD 28(R9)(CX*1), Y10
 	VPMADDUBSW   Y10, Y8, Y11
 	VPADDW       Y11, Y3, Y3
-	VPMADDWD     tileMin2x16_2_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin2x16_2_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y10, Y9, Y11
 	VPADDW       Y11, Y7, Y7
-	VPMADDWD     tileMin2x16_2_avx2_ones<>+0(SB), Y7, Y7
+	VPMADDWD     tileMin2x16_2_avx2_constant<>+0(SB), Y7, Y7
 	VBROADCASTSS 32(R9), Y10
 	VCVTDQ2PS    Y2, Y2
 	VMULPS       64(DI), Y10, Y11
@@ -3392,11 +3392,11 @@ block:
 	VZEROUPPER
 	RET
 
-DATA tileMin2x16_3_avx2_ones<>+0(SB)/8, $0x0001000100010001
-DATA tileMin2x16_3_avx2_ones<>+8(SB)/8, $0x0001000100010001
-DATA tileMin2x16_3_avx2_ones<>+16(SB)/8, $0x0001000100010001
-DATA tileMin2x16_3_avx2_ones<>+24(SB)/8, $0x0001000100010001
-GLOBL tileMin2x16_3_avx2_ones<>(SB), RODATA|NOPTR, $32
+DATA tileMin2x16_3_avx2_constant<>+0(SB)/8, $0x0001000100010001
+DATA tileMin2x16_3_avx2_constant<>+8(SB)/8, $0x0001000100010001
+DATA tileMin2x16_3_avx2_constant<>+16(SB)/8, $0x0001000100010001
+DATA tileMin2x16_3_avx2_constant<>+24(SB)/8, $0x0001000100010001
+GLOBL tileMin2x16_3_avx2_constant<>(SB), RODATA|NOPTR, $32
 
 // func tileMin2x16_3_avx2(q *byte, s *byte, blocks int, a *byte, astride int, y *float32, ystride int, tiles int, first int)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -3476,24 +3476,24 @@ block:
 	VPBROADCASTD 12(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y3, Y3
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y9, Y9
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y9, Y9
 	VPBROADCASTD 12(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y10, Y10
 	VPBROADCASTD 12(R9)(CX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y5, Y5
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y11, Y11
 	VBROADCASTSS 32(R9), Y14
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       (DI), Y14, Y15
@@ -3592,24 +3592,24 @@ block:
 	VPBROADCASTD 28(R9), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y3, Y3
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y3, Y3
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y3, Y3
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y9, Y9
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y9, Y9
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y9, Y9
 	VPBROADCASTD 28(R9)(CX*1), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y4, Y4
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y4, Y4
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y4, Y4
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y10, Y10
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y10, Y10
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y10, Y10
 	VPBROADCASTD 28(R9)(CX*2), Y14
 	VPMADDUBSW   Y14, Y12, Y15
 	VPADDW       Y15, Y5, Y5
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y5, Y5
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y5, Y5
 	VPMADDUBSW   Y14, Y13, Y15
 	VPADDW       Y15, Y11, Y11
-	VPMADDWD     tileMin2x16_3_avx2_ones<>+0(SB), Y11, Y11
+	VPMADDWD     tileMin2x16_3_avx2_constant<>+0(SB), Y11, Y11
 	VBROADCASTSS 32(R9), Y14
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       64(DI), Y14, Y15

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -17,6 +19,7 @@ var parts = map[string]func(){
 	"few_avx512":      fewAVX512,
 	"pack_avx2":       packAVX2,
 	"tile_avx2":       tilesAVX2,
+	"tile_avxvnni":    tilesVNNI,
 	"expand_avx2":     expandersAVX2,
 	"float_avx2":      floatsAVX2,
 	"quantize_avx2":   quantizeAVX2,
@@ -44,6 +47,36 @@ func main() {
 	ConstraintExpr("!purego")
 	generate()
 	Generate()
+	if *part == "tile_avxvnni" {
+		if err := vexEncode(flag.Lookup("out").Value.String()); err != nil {
+			fmt.Fprintln(os.Stderr, "asm:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+var dotProduct = regexp.MustCompile(`VPDPBUSD\s+Y(\d+), Y(\d+), Y(\d+)`)
+
+// vexEncode replaces VPDPBUSD, which Go's assembler encodes for AVX-512 only, with the bytes of its AVX-VNNI encoding.
+func vexEncode(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	text = dotProduct.ReplaceAllFunc(text, func(line []byte) []byte {
+		var r [3]int // signed source, unsigned source, destination
+		for i, digits := range dotProduct.FindSubmatch(line)[1:] {
+			r[i], _ = strconv.Atoi(string(digits))
+		}
+		// VEX.256.66.0F38.W0 50 /r
+		b := []int{0xc4, 0xe2 ^ r[2]>>3<<7 ^ r[0]>>3<<5, 0x05 | (^r[1]&15)<<3, 0x50, 0xc0 | r[2]&7<<3 | r[0]&7}
+		var s []byte
+		for _, v := range b {
+			s = fmt.Appendf(s, "BYTE $0x%02x; ", v)
+		}
+		return fmt.Appendf(s, "// %s", line)
+	})
+	return os.WriteFile(file, text, 0o644)
 }
 
 // neon generates everything for arm64.

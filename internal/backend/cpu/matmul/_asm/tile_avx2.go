@@ -37,23 +37,54 @@ func tilesAVX2() {
 	}
 }
 
+// kindsVNNI are the same with AVX-VNNI's VPDPBUSD, which adds four products in 32 bits.
+var kindsVNNI = []struct {
+	name   string
+	scales int
+	min    bool
+	shift  int
+	flip   bool // turn signed bytes into unsigned ones with 128 added
+}{
+	{"Signed4", 1, false, 4, false},
+	{"Signed5", 1, false, 3, false},
+	{"Signed8", 1, false, 0, true},
+	{"Min", 1, true, 0, false},
+	{"Signed6x16", 2, false, 2, false},
+	{"Signed3x16", 2, false, 5, false},
+	{"Min2x16", 2, true, 0, false},
+}
+
+func tilesVNNI() {
+	for _, k := range kindsVNNI {
+		for rows := 1; rows <= 3; rows++ {
+			t := tile2{scales: k.scales, min: k.min, shift: k.shift, rows: rows, vnni: true, flip: k.flip}
+			t.emit(fmt.Sprintf("tile%s_%d_avxvnni", k.name, rows))
+		}
+	}
+}
+
 // tile2 is a tile of one group, as two halves of 8 rows, and some rows of activations.
 type tile2 struct {
 	scales, chain, shift, rows int
 	min                        bool
+	vnni, flip                 bool
 
-	in      rowsBase
-	F, I, S [2][]vec // sums as float32, in 32 bits, in 16 bits
-	W, M    []vec    // weights and their magnitudes
-	A, T    vec
-	ones    Mem
-	q, s    gp
+	in       rowsBase
+	F, I, S  [2][]vec // sums as float32, in 32 bits, in 16 bits
+	W, M     []vec    // weights and their magnitudes
+	A, T     vec
+	constant Mem // ones, or the bits that flip turns over
+	q, s     gp
 }
 
 func (t *tile2) emit(name string) {
-	t.ones = GLOBL(name+"_ones", RODATA|NOPTR)
+	t.constant = GLOBL(name+"_constant", RODATA|NOPTR)
 	for i := range 4 {
-		DATA(8*i, U64(0x0001000100010001))
+		if t.vnni {
+			DATA(8*i, U64(0x8080808080808080))
+		} else {
+			DATA(8*i, U64(0x0001000100010001))
+		}
 	}
 	function(name, "func(q, s *byte, blocks int, a *byte, astride int, y *float32, ystride, tiles, first int)")
 	a, astride := param("a"), param("astride")
@@ -71,7 +102,7 @@ func (t *tile2) emit(name string) {
 		}
 	}
 	t.W, t.A, t.T = ymms(2), YMM(), YMM()
-	if t.chain == 0 {
+	if t.chain == 0 && !t.vnni {
 		t.M = ymms(2)
 	}
 
@@ -97,9 +128,12 @@ func (t *tile2) emit(name string) {
 	for sub := range t.scales {
 		per := 8 / t.scales
 		for i := range per {
-			if t.chain == 0 {
+			switch {
+			case t.vnni:
+				t.vnniQuad(sub*per+i, i == 0, sub)
+			case t.chain == 0:
 				t.signedQuad(sub*per+i, i == 0)
-			} else {
+			default:
 				t.quad(sub*per+i, i, per)
 			}
 		}
@@ -153,9 +187,9 @@ func (t *tile2) quad(quad, i, per int) {
 				continue
 			}
 			if i < chain {
-				VPMADDWD(t.ones, t.S[h][m], t.I[h][m])
+				VPMADDWD(t.constant, t.S[h][m], t.I[h][m])
 			} else {
-				VPMADDWD(t.ones, t.S[h][m], t.S[h][m])
+				VPMADDWD(t.constant, t.S[h][m], t.S[h][m])
 				VPADDD(t.S[h][m], t.I[h][m], t.I[h][m])
 			}
 		}
@@ -174,11 +208,41 @@ func (t *tile2) signedQuad(quad int, start bool) {
 			VPSIGNB(t.W[h], t.A, t.T)
 			VPMADDUBSW(t.T, t.M[h], t.T)
 			if start {
-				VPMADDWD(t.ones, t.T, t.I[h][m])
+				VPMADDWD(t.constant, t.T, t.I[h][m])
 			} else {
-				VPMADDWD(t.ones, t.T, t.T)
+				VPMADDWD(t.constant, t.T, t.T)
 				VPADDD(t.T, t.I[h][m], t.I[h][m])
 			}
+		}
+	}
+}
+
+// vnniQuad adds the products of a quad, to the correction where it is the first.
+func (t *tile2) vnniQuad(quad int, start bool, sub int) {
+	for m := range t.rows {
+		switch {
+		case !start:
+		case t.min:
+			for h := range 2 {
+				VPXOR(t.I[h][m], t.I[h][m], t.I[h][m])
+			}
+		default:
+			t.correction(m, sub)
+			for h := range 2 {
+				VMOVDQA(t.A, t.I[h][m])
+			}
+		}
+	}
+	for h := range 2 {
+		VMOVDQU(mem(t.q, quad*64+32*h), t.W[h])
+		if t.flip {
+			VPXOR(t.constant, t.W[h], t.W[h])
+		}
+	}
+	for m := range t.rows {
+		VPBROADCASTD(t.in.at(m, 4*quad), t.A)
+		for h := range 2 {
+			VPDPBUSD(t.A, t.W[h], t.I[h][m])
 		}
 	}
 }
@@ -186,7 +250,7 @@ func (t *tile2) signedQuad(quad int, start bool) {
 // scale ends a block, or half of one: the sums are corrected, scaled and added.
 func (t *tile2) scale(sub int) {
 	for m := range t.rows {
-		if t.shift > 0 {
+		if t.shift > 0 && !t.vnni {
 			t.correction(m, sub)
 			for h := range 2 {
 				VPADDD(t.A, t.I[h][m], t.I[h][m])
@@ -218,7 +282,9 @@ func (t *tile2) correction(m, sub int) {
 		VMOVD(r, t.A.AsX())
 		VPBROADCASTD(t.A.AsX(), t.A)
 	}
-	VPSRAD(U8(t.shift), t.A, t.A)
+	if t.shift > 0 {
+		VPSRAD(U8(t.shift), t.A, t.A)
+	}
 }
 
 // sum sets T to scale times sum of row m's activations; A holds the scale.
