@@ -19,8 +19,8 @@ func (e *exec) makeTiles() {
 	e.tiles = e.tiles[:0]
 	for i := range e.spans {
 		n := e.spans[i].Rows
-		for end := n; end > 0; end -= e.tileRows {
-			first := max(0, end-e.tileRows)
+		for end := n; end > 0; end -= e.sizes.tileRows {
+			first := max(0, end-e.sizes.tileRows)
 			e.tiles = append(e.tiles, tile{i, first, end - first})
 		}
 	}
@@ -47,7 +47,7 @@ type chunkWork struct{ item, chunk, at int }
 
 func (c *compiler) attention(o *plan.Attention) error {
 	e := c.e
-	l := e.layout.groups[o.Group].layers[o.Layer]
+	l := e.sizes.groups[o.Group].layers[o.Layer]
 	if l.Heads <= 0 || o.Heads%l.Heads != 0 || o.Q.Width != o.Heads*l.KDim || o.Out.Width != o.Heads*l.VDim {
 		return fmt.Errorf("%d query heads of width %d over %d key heads of %d", o.Heads, o.Q.Width, l.Heads, l.KDim)
 	}
@@ -55,13 +55,6 @@ func (c *compiler) attention(o *plan.Attention) error {
 	p.window = e.plan.Groups[o.Group].Window
 	if o.Window > 0 && (p.window == 0 || o.Window < p.window) {
 		p.window = o.Window
-	}
-	rows := max(1, vec.TileRows(p.heads))
-	if e.tileRows == 0 || rows < e.tileRows {
-		e.tileRows = rows
-	}
-	if err := e.needScratch(vec.AttendScratchBytes(rows, p.heads, l.KDim, l.VDim)); err != nil {
-		return err
 	}
 	p.whole, p.part, p.merge = p.runWhole, p.runPart, p.runMerge
 	c.pass(p)
@@ -79,7 +72,7 @@ func (p *attentionPass) args(a *vec.AttendArgs, item, worker int) {
 	out, outStride := e.from(p.o.Out, s.row+t.row)
 	*a = vec.AttendArgs{
 		Base: e.pages[p.o.Group], Pages: s.Pages[p.o.Group],
-		PageStride: e.layout.groups[p.o.Group].pageBytes,
+		PageStride: e.sizes.groups[p.o.Group].pageBytes,
 		KOff:       p.layer.off + h*p.layer.headBytes,
 		VOff:       p.layer.off + h*p.layer.headBytes + p.layer.vOff,
 		Type:       e.opt.KV, KDim: p.layer.KDim, VDim: p.layer.VDim, VInK: p.layer.VInK,
@@ -156,7 +149,7 @@ func (p *attentionPass) runMerge(worker, lo, hi int) {
 
 // storeKV returns what writes the keys and values of a row to their page.
 func (e *exec) storeKV(o *plan.StoreKV) func(r int) {
-	l := e.layout.groups[o.Group].layers[o.Layer]
+	l := e.sizes.groups[o.Group].layers[o.Layer]
 	return func(r int) {
 		pos := int(e.pos[r])
 		s := e.spanOf(r)

@@ -33,25 +33,11 @@ type compiler struct {
 	e    *exec
 	rows *rowPass // open pass of row-wise operations
 
-	actCap   map[matmul.Act]int      // bytes of a quantized row that each format needs
-	actRows  map[matmul.Act]int      // rows
-	quant    map[matmul.Act]plan.Val // what each format's buffer holds at this point
-	gathered bool
+	quant map[matmul.Act]plan.Val // what each format's buffer holds at this point
 }
 
 func (e *exec) compile() error {
-	c := &compiler{e: e, actCap: map[matmul.Act]int{}, actRows: map[matmul.Act]int{}, quant: map[matmul.Act]plan.Val{}}
-	c.sizeActs()
-	for a, n := range c.actCap {
-		for len(e.acts) <= int(a) {
-			e.acts = append(e.acts, nil)
-		}
-		mem, err := e.arena.alloc(n * c.actRows[a])
-		if err != nil {
-			return err
-		}
-		e.acts[a] = mem
-	}
+	c := &compiler{e: e, quant: map[matmul.Act]plan.Val{}}
 	for i, op := range e.plan.Ops {
 		if err := c.op(op); err != nil {
 			return fmt.Errorf("cpu: operation %d (%T): %w", i, op, err)
@@ -59,34 +45,6 @@ func (e *exec) compile() error {
 	}
 	c.flush()
 	return nil
-}
-
-// sizeActs finds how large the buffers of quantized rows must be.
-func (c *compiler) sizeActs() {
-	need := func(a matmul.Act, k, rows int) {
-		if a == matmul.ActF32 {
-			return
-		}
-		c.actCap[a] = max(c.actCap[a], a.Bytes(k))
-		c.actRows[a] = max(c.actRows[a], rows)
-	}
-	for _, op := range c.e.plan.Ops {
-		switch o := op.(type) {
-		case *plan.MatMul:
-			for _, id := range o.W {
-				m := &c.e.weights[id].m[0]
-				need(m.Act(), m.K, c.e.opt.MaxRows)
-			}
-		case *plan.HeadMatMul:
-			w := &c.e.weights[o.W]
-			need(w.m[0].Act(), w.K, c.e.opt.MaxRows*len(w.m))
-		case *plan.Experts:
-			k := c.e.plan.Routes[o.Route].TopK
-			need(c.e.weights[o.Gate].m[0].Act(), c.e.weights[o.Gate].K, c.e.opt.MaxRows)
-			need(c.e.weights[o.Up].m[0].Act(), c.e.weights[o.Up].K, c.e.opt.MaxRows)
-			need(c.e.weights[o.Down].m[0].Act(), c.e.weights[o.Down].K, c.e.opt.MaxRows*k)
-		}
-	}
 }
 
 // row adds a row-wise operation to the open pass.

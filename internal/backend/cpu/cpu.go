@@ -46,15 +46,12 @@ func (cpuBackend) Memory(p *plan.Plan, o backend.Options) (backend.Memory, error
 	for _, v := range p.Vectors {
 		m.Weights += int64(4 * len(v.Data))
 	}
-	l := newLayout(p, o.KV)
-	for _, g := range l.groups {
+	z := measure(p, o)
+	for _, g := range z.groups {
 		m.Page = append(m.Page, int64(g.pageBytes))
 	}
-	m.Slot = int64(4 * l.slotFloats)
-	capacity := bufferRows(p, o)
-	for i, b := range p.Buffers {
-		m.Scratch += int64(4 * b.Width * capacity[i])
-	}
+	m.Slot = int64(4 * z.slotFloats)
+	m.Scratch = z.scratch(o.Threads)
 	return m, nil
 }
 

@@ -13,23 +13,22 @@ import (
 // exec is a compiled plan. It is used by one goroutine; its pool works only inside its methods.
 type exec struct {
 	// Fixed at Compile.
-	plan     *plan.Plan
-	opt      backend.Options
-	mm       *matmul.Kernels
-	vec      *vec.Kernels
-	pool     *pool
-	arena    arena
-	layout   layout
-	weights  []weight
-	bufs     []buffer
-	acts     [][]byte // one buffer of quantized rows per activation format
-	routes   []route
-	ropes    []ropeTable
-	pages    [][]byte // by group
-	slots    []float32
-	scratch  [][]byte // by thread
-	passes   []pass
-	tileRows int // rows of a tile of attention
+	plan    *plan.Plan
+	opt     backend.Options
+	mm      *matmul.Kernels
+	vec     *vec.Kernels
+	pool    *pool
+	arena   arena
+	sizes   sizes
+	weights []weight
+	bufs    []buffer
+	acts    [][]byte // one buffer of quantized rows per activation format
+	routes  []route
+	ropes   []ropeTable
+	pages   [][]byte // by group
+	slots   []float32
+	scratch [][]byte // by thread
+	passes  []pass
 	expertScratch
 
 	// Of the step.
@@ -78,37 +77,15 @@ func (e *exec) vector(id plan.VectorID) []float32 {
 
 func (e *exec) build() (err error) {
 	p := e.plan
-	e.layout = newLayout(p, e.opt.KV)
+	e.sizes = measure(p, e.opt)
 	if len(e.opt.Pages) != len(p.Groups) {
 		return fmt.Errorf("cpu: pages given for %d groups, the plan has %d", len(e.opt.Pages), len(p.Groups))
 	}
 	if e.weights, err = loadWeights(p, &e.arena, e.mm, e.pool, e.opt.Progress); err != nil {
 		return err
 	}
-	capacity := bufferRows(p, e.opt)
-	e.bufs = make([]buffer, len(p.Buffers))
-	for i, b := range p.Buffers {
-		e.bufs[i].width = b.Width
-		if e.bufs[i].data, err = e.arena.floats(b.Width * capacity[i]); err != nil {
-			return err
-		}
-	}
-	for i, g := range e.layout.groups {
-		mem, err := e.arena.alloc(g.pageBytes * e.opt.Pages[i])
-		if err != nil {
-			return err
-		}
-		e.pages = append(e.pages, mem)
-	}
-	if e.slots, err = e.arena.floats(e.layout.slotFloats * e.opt.Slots); err != nil {
+	if err := e.allocate(); err != nil {
 		return err
-	}
-	for i := range p.Ropes {
-		t, err := newRopeTable(&p.Ropes[i], p.Context, &e.arena)
-		if err != nil {
-			return err
-		}
-		e.ropes = append(e.ropes, t)
 	}
 	for _, r := range p.Routes {
 		n := e.opt.MaxRows * r.TopK
@@ -117,22 +94,41 @@ func (e *exec) build() (err error) {
 	e.pos = make([]int32, e.opt.MaxRows)
 	e.owner = make([]int32, e.opt.MaxRows)
 	e.spans = make([]span, 0, e.opt.MaxSeqs)
-	e.scratch = make([][]byte, e.pool.n)
 	return e.compile()
 }
 
-// needScratch makes every thread's scratch at least n bytes.
-func (e *exec) needScratch(n int) error {
-	for w := range e.scratch {
-		if len(e.scratch[w]) < n {
-			b, err := e.arena.alloc(n)
-			if err != nil {
-				return err
-			}
-			e.scratch[w] = b
+// allocate takes the working memory, the pages and the slots.
+func (e *exec) allocate() error {
+	var failed error
+	take := func(n int) []byte {
+		b, err := e.arena.alloc(n)
+		if failed == nil {
+			failed = err
 		}
+		return b
 	}
-	return nil
+	for i, n := range e.sizes.buffers {
+		e.bufs = append(e.bufs, buffer{width: e.plan.Buffers[i].Width, data: floats(take(n))})
+	}
+	for _, n := range e.sizes.acts {
+		e.acts = append(e.acts, take(n))
+	}
+	for i, n := range e.sizes.ropes {
+		r := &e.plan.Ropes[i]
+		e.ropes = append(e.ropes, ropeTable{Rope: r, pairs: len(r.InvFreq), cos: floats(take(n)), sin: floats(take(n))})
+	}
+	for i, g := range e.sizes.groups {
+		e.pages = append(e.pages, take(g.pageBytes*e.opt.Pages[i]))
+	}
+	e.slots = floats(take(4 * e.sizes.slotFloats * e.opt.Slots))
+	for range e.pool.n {
+		e.scratch = append(e.scratch, take(e.sizes.thread))
+	}
+	x := &e.sizes.experts
+	e.expertScratch = expertScratch{
+		in: take(x.in), mid: take(x.mid), g: floats(take(x.gate)), u: floats(take(x.gate)), d: floats(take(x.down)),
+	}
+	return failed
 }
 
 // Submit checks and keeps the batch. The work itself is done by Wait, on the caller's thread and the pool's:
@@ -201,7 +197,7 @@ func (e *exec) checkSeq(i int, s *backend.Seq, left int) error {
 			}
 		}
 	}
-	if e.layout.slotFloats > 0 && (s.Slot < 0 || int(s.Slot) >= e.opt.Slots) {
+	if e.sizes.slotFloats > 0 && (s.Slot < 0 || int(s.Slot) >= e.opt.Slots) {
 		return fmt.Errorf("cpu: sequence %d has slot %d of %d", i, s.Slot, e.opt.Slots)
 	}
 	return nil
@@ -219,7 +215,7 @@ func (e *exec) Wait() ([]float32, error) {
 	for i := range e.ropes {
 		e.ropes[i].fill(last)
 	}
-	if e.tileRows > 0 {
+	if e.sizes.tileRows > 0 {
 		e.makeTiles()
 	}
 	for _, p := range e.passes {
@@ -235,20 +231,20 @@ func (e *exec) Wait() ([]float32, error) {
 }
 
 func (e *exec) page(group int, page int32) []byte {
-	n := e.layout.groups[group].pageBytes
+	n := e.sizes.groups[group].pageBytes
 	return e.pages[group][int(page)*n : (int(page)+1)*n]
 }
 
 func (e *exec) slot(slot int32) []float32 {
-	n := e.layout.slotFloats
+	n := e.sizes.slotFloats
 	return e.slots[int(slot)*n : (int(slot)+1)*n]
 }
 
-func (e *exec) PageBytes(group int) int                { return e.layout.groups[group].pageBytes }
+func (e *exec) PageBytes(group int) int                { return e.sizes.groups[group].pageBytes }
 func (e *exec) PageOut(dst []byte, group int, p int32) { copy(dst, e.page(group, p)) }
 func (e *exec) PageIn(group int, p int32, src []byte)  { copy(e.page(group, p), src) }
 func (e *exec) PageCopy(group int, dst, src int32)     { copy(e.page(group, dst), e.page(group, src)) }
-func (e *exec) SlotBytes() int                         { return 4 * e.layout.slotFloats }
+func (e *exec) SlotBytes() int                         { return 4 * e.sizes.slotFloats }
 func (e *exec) SlotOut(dst []byte, slot int32)         { copy(dst, bytesOf(e.slot(slot))) }
 func (e *exec) SlotIn(slot int32, src []byte)          { copy(bytesOf(e.slot(slot)), src) }
 func (e *exec) SlotCopy(dst, src int32)                { copy(e.slot(dst), e.slot(src)) }

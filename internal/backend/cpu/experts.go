@@ -61,18 +61,6 @@ func (c *compiler) experts(o *plan.Experts) error {
 	p.start = make([]int32, p.route.Experts+1)
 	p.active = make([]int32, 0, p.route.Experts)
 	p.slot, p.row = make([]int32, slots), make([]int32, slots)
-	s := &e.expertScratch
-	if err := e.growBytes(&s.in, slots*p.inLen); err != nil {
-		return err
-	}
-	if err := e.growBytes(&s.mid, slots*p.midLen); err != nil {
-		return err
-	}
-	for buf, n := range map[*[]float32]int{&s.g: slots * p.gate.Rows, &s.u: slots * p.gate.Rows, &s.d: slots * p.down.Rows} {
-		if err := e.growFloats(buf, n); err != nil {
-			return err
-		}
-	}
 	p.gatherFn, p.gateFn, p.midFn, p.downFn, p.sumFn = p.gatherRows, p.multiplyGateUp, p.activate, p.multiplyDown, p.sum
 	if !o.WeightInput {
 		c.quantize(p.actIn, o.In)
@@ -80,20 +68,6 @@ func (c *compiler) experts(o *plan.Experts) error {
 	c.pass(p)
 	c.overwritten([]plan.Val{o.Out})
 	return nil
-}
-
-func (e *exec) growBytes(b *[]byte, n int) (err error) {
-	if len(*b) < n {
-		*b, err = e.arena.alloc(n)
-	}
-	return err
-}
-
-func (e *exec) growFloats(f *[]float32, n int) (err error) {
-	if len(*f) < n {
-		*f, err = e.arena.floats(n)
-	}
-	return err
 }
 
 func (p *expertsPass) run(e *exec) {

@@ -159,9 +159,6 @@ func (c *compiler) router(o *plan.Router) (rowFunc, int, error) {
 		return nil, 0, fmt.Errorf("router: %d of %d experts from %d logits", rt.TopK, rt.Experts, o.In.Width)
 	}
 	need := vec.RouteScratch(rt.Experts)
-	if err := e.needScratch(4 * need); err != nil {
-		return nil, 0, err
-	}
 	return func(w, r0, r1 int) {
 		for r := r0; r < r1; r++ {
 			i := r * rt.TopK
@@ -180,16 +177,6 @@ type ropeTable struct {
 
 // ropeAhead is how many positions are computed at once.
 const ropeAhead = 256
-
-func newRopeTable(r *plan.Rope, context int, a *arena) (ropeTable, error) {
-	t := ropeTable{Rope: r, pairs: len(r.InvFreq)}
-	var err error
-	if t.cos, err = a.floats(context * t.pairs); err != nil {
-		return t, err
-	}
-	t.sin, err = a.floats(context * t.pairs)
-	return t, err
-}
 
 // fill makes positions below n available.
 func (t *ropeTable) fill(n int) {

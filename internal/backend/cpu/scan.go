@@ -9,7 +9,7 @@ import (
 
 // state returns a sequence's own copy of a recurrent state.
 func (e *exec) state(s *span, id plan.StateID) []float32 {
-	return e.slot(s.Slot)[e.layout.stateOff[id]:][:e.plan.States[id].Size]
+	return e.slot(s.Slot)[e.sizes.stateOff[id]:][:e.plan.States[id].Size]
 }
 
 // convBlock is the number of channels that a thread takes at once.
@@ -49,9 +49,6 @@ func (c *compiler) deltaScan(o *plan.DeltaScan) error {
 		return fmt.Errorf("%d value heads over %d key heads, state of %d values", o.VHeads, o.KHeads, e.plan.States[o.State].Size)
 	}
 	need := vec.DeltaScratch(o.KDim, o.VDim)
-	if err := e.needScratch(4 * need); err != nil {
-		return err
-	}
 	each := func(worker, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			s, h := &e.spans[i/o.VHeads], i%o.VHeads

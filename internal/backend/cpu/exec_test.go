@@ -1,0 +1,180 @@
+package cpu
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/backend/backendtest"
+	"github.com/baleenrun/baleen/internal/plan"
+	"github.com/baleenrun/baleen/internal/quant"
+)
+
+func compileTest(t *testing.T, p *plan.Plan, o backend.Options) *exec {
+	t.Helper()
+	for range p.Groups {
+		o.Pages = append(o.Pages, 40)
+	}
+	o.Slots = 8
+	x, err := New().Compile(p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x.(*exec)
+}
+
+func tables(p *plan.Plan, first int) [][]int32 {
+	ts := make([][]int32, len(p.Groups))
+	for g := range ts {
+		for i := range 10 {
+			ts[g] = append(ts[g], int32(first+i))
+		}
+	}
+	return ts
+}
+
+// TestStepAllocatesNothing holds for every kind of block: allocations in a step show as pauses.
+func TestStepAllocatesNothing(t *testing.T) {
+	for _, p := range backendtest.Plans(quant.Q4_0) {
+		t.Run(p.Family, func(t *testing.T) {
+			x := compileTest(t, p, backend.Options{Threads: 2, MaxRows: 16, MaxSeqs: 4, MaxOut: 4})
+			b := &backend.Batch{Out: []int32{0, 1}, Tokens: make([]int32, 2), Seqs: []backend.Seq{
+				{Rows: 1, Pages: tables(p, 0), Slot: 0}, {Rows: 1, Pages: tables(p, 10), Slot: 3},
+			}}
+			step := func() {
+				if err := x.Submit(b); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := x.Wait(); err != nil {
+					t.Fatal(err)
+				}
+				for i := range b.Seqs {
+					b.Seqs[i].Pos++
+					b.Tokens[i] = backendtest.Tokens(uint64(b.Seqs[i].Pos), 1)[0]
+				}
+			}
+			step()
+			// Choosing the next tokens allocates, outside of the step: a generator each.
+			own := testing.AllocsPerRun(50, func() { _ = backendtest.Tokens(1, 1); _ = backendtest.Tokens(2, 1) })
+			if n := testing.AllocsPerRun(50, step); n > own {
+				t.Errorf("%v allocations a step", n-own)
+			}
+		})
+	}
+}
+
+// TestSubmitRefuses feeds batches that would read or write where they must not.
+func TestSubmitRefuses(t *testing.T) {
+	plans := backendtest.Plans(quant.F32)
+	p := plans[len(plans)-1] // has pages and slots
+	x := compileTest(t, p, backend.Options{Threads: 1, MaxRows: 8, MaxSeqs: 2, MaxOut: 2})
+	good := func() *backend.Batch {
+		return &backend.Batch{
+			Tokens: []int32{1, 2, 3}, Out: []int32{0, 2},
+			Seqs: []backend.Seq{{Rows: 2, Pages: tables(p, 0)}, {Rows: 1, Pages: tables(p, 20), Slot: 1}},
+		}
+	}
+	for _, c := range []struct {
+		what string
+		ruin func(b *backend.Batch)
+	}{
+		{"no rows", func(b *backend.Batch) { b.Tokens, b.Seqs, b.Out = nil, nil, nil }},
+		{"too many rows", func(b *backend.Batch) { b.Tokens = make([]int32, 9); b.Seqs[0].Rows = 8 }},
+		{"too many sequences", func(b *backend.Batch) { b.Seqs = append(b.Seqs, b.Seqs[0]) }},
+		{"sequences beyond the rows", func(b *backend.Batch) { b.Seqs[1].Rows = 2 }},
+		{"rows without a sequence", func(b *backend.Batch) { b.Seqs = b.Seqs[:1] }},
+		{"a sequence without rows", func(b *backend.Batch) { b.Seqs[1].Rows = 0 }},
+		{"a negative position", func(b *backend.Batch) { b.Seqs[0].Pos = -1 }},
+		{"a position beyond the context", func(b *backend.Batch) { b.Seqs[0].Pos = p.Context }},
+		{"a missing page", func(b *backend.Batch) { b.Seqs[0].Pos = 10 * backend.PageTokens }},
+		{"a returned page", func(b *backend.Batch) { b.Seqs[0].Pages[0][0] = -1 }},
+		{"a page that does not exist", func(b *backend.Batch) { b.Seqs[0].Pages[0][0] = 40 }},
+		{"a slot that does not exist", func(b *backend.Batch) { b.Seqs[0].Slot = 8 }},
+		{"no page table", func(b *backend.Batch) { b.Seqs[0].Pages = nil }},
+		{"logits of a row that does not exist", func(b *backend.Batch) { b.Out[1] = 3 }},
+		{"logits out of order", func(b *backend.Batch) { b.Out = []int32{1, 0} }},
+		{"too many rows with logits", func(b *backend.Batch) { b.Out = []int32{0, 1, 2} }},
+		{"a token outside the vocabulary", func(b *backend.Batch) { b.Tokens[2] = int32(p.Vocab) }},
+		{"a negative token", func(b *backend.Batch) { b.Tokens[0] = -1 }},
+	} {
+		b := good()
+		c.ruin(b)
+		if err := x.Submit(b); err == nil || !strings.HasPrefix(err.Error(), "cpu: ") {
+			t.Errorf("%s: error %v", c.what, err)
+			if err == nil {
+				_, _ = x.Wait()
+			}
+		}
+	}
+	if _, err := x.Wait(); err == nil {
+		t.Error("Wait without Submit: no error")
+	}
+	if err := x.Submit(good()); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Submit(good()); err == nil {
+		t.Error("a second Submit: no error")
+	}
+	logits, err := x.Wait()
+	if err != nil || len(logits) != 2*p.Vocab {
+		t.Fatalf("%d logits, error %v", len(logits), err)
+	}
+	for i, v := range logits {
+		if math.IsNaN(float64(v)) {
+			t.Fatalf("logit %d is not a number", i)
+		}
+	}
+}
+
+// TestCompileRefuses damages plans.
+func TestCompileRefuses(t *testing.T) {
+	limits := backend.Options{Threads: 1, MaxRows: 4, MaxSeqs: 1, MaxOut: 1, Slots: 1}
+	for _, c := range []struct {
+		what string
+		ruin func(p *plan.Plan, o *backend.Options)
+	}{
+		{"no limits", func(_ *plan.Plan, o *backend.Options) { o.MaxRows = 0 }},
+		{"negative threads", func(_ *plan.Plan, o *backend.Options) { o.Threads = -1 }},
+		{"an unknown instruction set", func(_ *plan.Plan, o *backend.Options) { o.CPU = "mmx" }},
+		{"pages for other groups", func(_ *plan.Plan, o *backend.Options) { o.Pages = append(o.Pages, 1) }},
+		{"weights cut short", func(p *plan.Plan, _ *backend.Options) { p.Weights[1].Bytes = p.Weights[1].Bytes[4:] }},
+		{"an embedding cut short", func(p *plan.Plan, _ *backend.Options) { p.Weights[0].Bytes = p.Weights[0].Bytes[4:] }},
+		{"a format without kernels", func(p *plan.Plan, _ *backend.Options) { p.Weights[1].Type = quant.IQ1_S }},
+	} {
+		p := backendtest.Plans(quant.F32)[0]
+		o := limits
+		for range p.Groups {
+			o.Pages = append(o.Pages, 4)
+		}
+		c.ruin(p, &o)
+		if x, err := New().Compile(p, o); err == nil {
+			_ = x.Close()
+			t.Errorf("%s: compiled", c.what)
+		}
+	}
+}
+
+// TestMemoryIsWhatCompileTakes compares the forecast with the allocations.
+func TestMemoryIsWhatCompileTakes(t *testing.T) {
+	for _, p := range backendtest.Plans(quant.Q8_0) {
+		o := backend.Options{Threads: 2, MaxRows: 64, MaxSeqs: 4, MaxOut: 4}
+		m, err := New().Memory(p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := compileTest(t, p, o)
+		want := m.Weights + m.Scratch + 8*m.Slot
+		for _, n := range m.Page {
+			want += 40 * n
+		}
+		if got := x.arena.total; math.Abs(float64(got-want)) > 0.02*float64(want) {
+			t.Errorf("%s: %d bytes allocated, %d forecast", p.Family, got, want)
+		}
+	}
+}
