@@ -8,13 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// mapMemory does not ask for huge pages: see "Why no huge pages?" in docs/RATIONALE.md.
 func mapMemory(n int) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: no memory for %d bytes: %w", n, err)
-	}
-	if n >= 4<<20 {
-		adviseHuge(b)
 	}
 	return b, nil
 }
