@@ -593,6 +593,9 @@ func filterTruncate(in *interp, x Value, a *args) (Value, error) {
 		if u, isU := x.(undefined); isU {
 			return u, nil
 		}
+		if n, ok := lengthOf(x); ok && int64(n) <= length+leeway {
+			return x, nil
+		}
 		return nil, typeErrf("truncate needs a string, not '%s'", x.typeName())
 	}
 	if err := in.chargeBytes(len(s.s)); err != nil {
