@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -450,5 +453,44 @@ func TestModelsCannotSteerTheTerminal(t *testing.T) {
 	a.io.OutTTY = false
 	if got := a.printable("\x1b"); got != "\x1b" {
 		t.Errorf("a pipe got %q", got)
+	}
+}
+
+// TestInterruptEndsQuietly stops an answer as Ctrl-C does.
+func TestInterruptEndsQuietly(t *testing.T) {
+	if model := os.Getenv("BALEEN_TEST_INTERRUPT"); model != "" {
+		sys := System()
+		sys.In = strings.NewReader("")
+		os.Exit(Main([]string{"run", model, "--raw", "once", "--threads", "1"}, sys))
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("no signals")
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestInterruptEndsQuietly$")
+	child.Env = append(os.Environ(), "BALEEN_TEST_INTERRUPT="+tinyFile(t, ""), "BALEEN_HOME="+t.TempDir())
+	var errs bytes.Buffer
+	child.Stderr = &errs
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(out, first); err != nil {
+		t.Fatalf("%v: %s", err, errs.String())
+	}
+	if err := child.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait()
+	got := child.ProcessState.ExitCode()
+	finished := strings.Contains(errs.String(), "context of 2048 tokens is full") // it was faster than the signal
+	if !(got == exitSignal && errs.Len() == 0) && !(got == exitOK && finished) {
+		t.Errorf("status %d, standard error %q", got, errs.String())
 	}
 }

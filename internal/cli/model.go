@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -147,7 +146,7 @@ func (a *app) finished(ev engine.Event, s *sampling, m *model.Model) error {
 			a.note("the answer was cut off: the context of %d tokens is full (--context makes it larger)", m.Context)
 		}
 	case engine.FinishCancelled:
-		return errors.Join(ev.Err, context.Canceled)
+		return context.Canceled // whoever stopped it knows why
 	case engine.FinishError:
 		return ev.Err
 	}
