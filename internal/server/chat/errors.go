@@ -1,0 +1,157 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Kind sorts errors by what a client can do about them.
+type Kind uint8
+
+// Kinds of errors.
+const (
+	Internal      Kind = iota // a failure of the server
+	Invalid                   // a field has a value that it cannot have; Field, Msg
+	Unsupported               // a documented field that this server or this model cannot honour; Field, Msg
+	UnknownModel              // Model
+	PromptTooLong             // Tokens, Context
+	Overloaded                // the queue or the memory is full; RetryAfter
+	Unavailable               // the server is stopping, or a model cannot be loaded
+	Timeout                   // the deadline passed
+	Cancelled                 // the client went away
+	Unauthorized              // no key, or an unknown one
+	Forbidden                 // a key without the scope, or a host or origin that is not allowed
+	BodyTooLarge              // Limit
+	NotFound                  // no such route or object
+	BadMethod                 // the route exists, for other methods
+)
+
+var kinds = [...]struct {
+	name   string
+	status int
+}{
+	Internal:      {"internal", http.StatusInternalServerError},
+	Invalid:       {"invalid", http.StatusBadRequest},
+	Unsupported:   {"unsupported", http.StatusBadRequest},
+	UnknownModel:  {"unknown model", http.StatusNotFound},
+	PromptTooLong: {"prompt too long", http.StatusBadRequest},
+	Overloaded:    {"overloaded", http.StatusServiceUnavailable},
+	Unavailable:   {"unavailable", http.StatusServiceUnavailable},
+	Timeout:       {"timeout", http.StatusGatewayTimeout},
+	Cancelled:     {"cancelled", 499}, // nobody is there to read it
+	Unauthorized:  {"unauthorized", http.StatusUnauthorized},
+	Forbidden:     {"forbidden", http.StatusForbidden},
+	BodyTooLarge:  {"body too large", http.StatusRequestEntityTooLarge},
+	NotFound:      {"not found", http.StatusNotFound},
+	BadMethod:     {"method not allowed", http.StatusMethodNotAllowed},
+}
+
+// String names the kind for logs.
+func (k Kind) String() string { return kinds[k].name }
+
+// An Error is a refusal or a failure, with the numbers that belong to it. Each dialect puts it into its own shape;
+// Message is for people and the same everywhere.
+type Error struct {
+	Kind       Kind
+	Field      string // path of the field in the client's request, such as "messages[2].content"
+	Msg        string // what was wrong and what to do; "" lets Message say it from the numbers
+	Model      string
+	Tokens     int           // of the prompt
+	Context    int           // tokens that the model can take
+	Limit      int64         // bytes of a body
+	RetryAfter time.Duration // when it may work, 0: not known
+	Allow      string        // methods of the route
+	Unknown    bool          // Invalid: the field is not one that the route has
+	Missing    bool          // Invalid: the field must be there
+	Err        error         // the cause, for logs; not shown to clients
+}
+
+// Message says what was wrong, where, and what to do.
+func (e *Error) Message() string {
+	switch {
+	case e.Msg != "" && e.Field != "" && !strings.Contains(e.Msg, e.Field):
+		return e.Field + ": " + e.Msg
+	case e.Msg != "":
+		return e.Msg
+	}
+	switch e.Kind {
+	case UnknownModel:
+		return fmt.Sprintf("model %q is not here: list the models, or fetch it with: baleen pull %s", e.Model, e.Model)
+	case PromptTooLong:
+		return fmt.Sprintf("the prompt has %s tokens, and the context of this model is %s tokens: shorten the prompt or load the model with a larger context",
+			thousands(e.Tokens), thousands(e.Context))
+	case Overloaded:
+		return fmt.Sprintf("the server is busy: try again in %d seconds", e.RetrySeconds())
+	case Unavailable:
+		return "the server is stopping"
+	case Timeout:
+		return "the request took longer than its deadline"
+	case Cancelled:
+		return "the request was cancelled"
+	case Unauthorized:
+		return "a valid API key is needed: send it as Authorization: Bearer KEY or as x-api-key"
+	case BodyTooLarge:
+		return fmt.Sprintf("the request body is larger than %d bytes", e.Limit)
+	case NotFound:
+		return "there is no such route"
+	case BadMethod:
+		return "this route answers " + e.Allow + " only"
+	}
+	return "internal error: the server's log says more"
+}
+
+// Error is Message with the cause.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Message() + ": " + e.Err.Error()
+	}
+	return e.Message()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Status is the HTTP status that fits the kind; a dialect may have its own.
+func (e *Error) Status() int { return kinds[e.Kind].status }
+
+// RetrySeconds is RetryAfter in whole seconds, at least 1: the value of a Retry-After header.
+func (e *Error) RetrySeconds() int { return max(1, int((e.RetryAfter+time.Second-1)/time.Second)) }
+
+// AsError finds the *Error in err, or makes one: of the end of a context, or of an internal failure.
+func AsError(err error) *Error {
+	var e *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Kind: Timeout, Err: err}
+	case errors.Is(err, context.Canceled):
+		return &Error{Kind: Cancelled, Err: err}
+	}
+	return &Error{Kind: Internal, Err: err}
+}
+
+// Invalidf refuses the value of a field.
+func Invalidf(field, format string, args ...any) *Error {
+	return &Error{Kind: Invalid, Field: field, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Unsupportedf refuses a field that cannot be honoured.
+func Unsupportedf(field, format string, args ...any) *Error {
+	return &Error{Kind: Unsupported, Field: field, Msg: fmt.Sprintf(format, args...)}
+}
+
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

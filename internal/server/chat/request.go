@@ -1,0 +1,157 @@
+// Package chat owns the one request that every dialect decodes into, and the typed stream that every dialect writes
+// back: messages, tools, sampling and limits in; text, reasoning, tool calls and counts out. It renders prompts with
+// the model's own template, runs them on a leased model, and takes text apart again with the family's parser.
+//
+// It knows no HTTP, no JSON shapes of any vendor and no files: names come from a Catalog, models from a pool.
+package chat
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Request is what a client wants, in no dialect's shape. Its zero value but for Model and Messages asks for the
+// most probable answer. Paths of fields (Field) are those of the client's own request, for errors that name them.
+type Request struct {
+	Model string
+
+	// A conversation: Messages and Tools. Or a text to be continued: Raw with Prompt or PromptTokens.
+	Messages []Message
+	Tools    []Tool
+	Choice   ToolChoice
+	// SingleCall allows at most one call in the answer.
+	SingleCall bool
+
+	Raw          bool    // continue a text, without the chat template
+	Prompt       string  // the text
+	PromptTokens []int32 // the text as token ids, before Prompt; ids are checked
+	Suffix       string  // text behind the gap: fill in the middle
+	SuffixField  string
+
+	Format Format // refused until output can be constrained
+
+	Sampling Sampling
+	Stop     []string // end the answer's text and are no part of it; reasoning and calls are not cut by them
+
+	MaxTokens int  // bound on generated tokens, reasoning included. 0: until the context is full; negative: none
+	Context   int  // bound on prompt and answer together, at most the model's. 0: the model's
+	N         int  // answers. 0: 1
+	LogProbs  bool // log probability of each token of the text
+	TopLogs   int  // alternatives beside it
+	// PromptLogProbs asks for those of the prompt's tokens too: see Stream.PromptTokens.
+	PromptLogProbs bool
+
+	Thinking       *bool  // reasoning on or off; nil: as the model's template has it
+	ThinkingField  string // for refusals
+	Effort         string // "minimal", "low", "medium", "high", ...: for templates that know efforts; others take it as on or off
+	ThinkingBudget int    // tokens of reasoning after which thinking is ended. 0: none
+
+	KeepAlive *time.Duration // how long the model stays loaded afterwards; negative: for good; nil: the server's rule
+	Deadline  time.Time      // zero: the server's limit alone
+	CacheSalt string         // prompts share cached prefixes only under the same salt
+	Continue  bool           // the last assistant message is the begin of the answer and is continued
+}
+
+// Roles of messages.
+const (
+	System    = "system"
+	Developer = "developer"
+	User      = "user"
+	Assistant = "assistant"
+	ToolRole  = "tool"
+)
+
+// A Message is one turn.
+type Message struct {
+	Role      string
+	Parts     []Part
+	Reasoning string // of an assistant's turn
+	Calls     []Call // of an assistant's turn
+
+	// Of a tool's result.
+	CallID   string
+	ToolName string // "": found by CallID
+	IsError  bool
+
+	Field string // such as "messages[3]"
+}
+
+// Text makes a message of one text.
+func Text(role, text string) Message { return Message{Role: role, Parts: []Part{{Text: text}}} }
+
+// A Media is what a part is, other than text.
+type Media uint8
+
+// Media of parts. Models take text alone until encoders exist: parts of other media are refused by their field.
+const (
+	TextMedia Media = iota
+	Image
+	Audio
+	File
+)
+
+// String names the medium in errors.
+func (m Media) String() string { return [...]string{"text", "image", "audio", "file"}[m] }
+
+// A Part is a piece of a message's content.
+type Part struct {
+	Media Media
+	Text  string
+	MIME  string
+	Data  []byte
+	URL   string
+	Field string // such as "messages[3].content[1]"
+}
+
+// A Call is a tool call.
+type Call struct {
+	ID        string
+	Name      string
+	Arguments string // JSON object
+}
+
+// A Tool is a function that the model may call.
+type Tool struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage // JSON Schema of an object; nil: no parameters
+	Strict      bool            // refused until output can be constrained
+	Field       string          // such as "tools[0]"
+}
+
+// ToolMode says whether tools may or must be called.
+type ToolMode uint8
+
+// Modes of tool choice.
+const (
+	ToolsAuto ToolMode = iota
+	ToolsNone
+	ToolsRequired
+	ToolNamed
+)
+
+// A ToolChoice says which tools may or must be called.
+type ToolChoice struct {
+	Mode  ToolMode
+	Name  string // with ToolNamed
+	Field string
+}
+
+// A Format asks for output of a certain shape.
+type Format struct {
+	Kind   string // "": none, "json", "schema"
+	Schema json.RawMessage
+	Field  string
+}
+
+// Sampling says how tokens are chosen. What is nil comes from the model's own settings (Spec.Sampling), then from
+// Default, then from package sample: greedy.
+type Sampling struct {
+	Temperature, TopP, MinP, TypicalP                    *float32
+	RepetitionPenalty, PresencePenalty, FrequencyPenalty *float32
+	TopK, RepeatLastN                                    *int
+	Seed                                                 *uint64
+	LogitBias                                            map[int32]float32
+	// Default are the dialect's documented defaults.
+	Default *Sampling
+}

@@ -1,0 +1,92 @@
+package fields
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Row is a field for the documents.
+type Row struct {
+	Name, Type, Use, Doc string
+	Required             bool
+	Schema               map[string]any
+}
+
+// Rows lists the table's fields in order.
+func (t *Table[T]) Rows() []Row {
+	rows := make([]Row, 0, len(t.Fields))
+	for i := range t.Fields {
+		f := &t.Fields[i]
+		row := Row{Name: f.Name, Type: f.Type.Text(), Use: f.Use.String(), Doc: f.Doc, Required: f.Required, Schema: f.Type.Schema()}
+		if len(f.Allow) > 0 {
+			row.Doc += " (accepted: " + strings.Join(f.Allow, ", ") + ")"
+		}
+		if f.Use != Honoured {
+			row.Schema = map[string]any{}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Title is the table's name.
+func (t *Table[T]) Title() string { return t.Name }
+
+// Strict reports whether fields that are not declared are refused.
+func (t *Table[T]) Strict() bool { return !t.IgnoreUnknown }
+
+// An Object is a table without its type, for lists of tables.
+type ObjectTable interface {
+	Title() string
+	Rows() []Row
+	Strict() bool
+}
+
+// Markdown writes a table as a reference section.
+func Markdown(t ObjectTable) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s\n\n", t.Title())
+	b.WriteString("| Field | Type | | What it does |\n|---|---|---|---|\n")
+	for _, r := range t.Rows() {
+		use := r.Use
+		if r.Required {
+			use += ", required"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, escape(r.Type), use, escape(r.Doc))
+	}
+	if t.Strict() {
+		b.WriteString("\nA field that is not in this table is refused.\n")
+	} else {
+		b.WriteString("\nA field that is not in this table is ignored.\n")
+	}
+	return b.String()
+}
+
+func escape(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+
+// Schema is the object as a JSON Schema.
+func Schema(t ObjectTable) map[string]any {
+	props, required := map[string]any{}, []string{}
+	for _, r := range t.Rows() {
+		s := map[string]any{}
+		for k, v := range r.Schema {
+			s[k] = v
+		}
+		s["description"] = r.Doc
+		if !r.Required && len(r.Schema) > 0 {
+			s = map[string]any{"description": r.Doc, "anyOf": []any{r.Schema, map[string]any{"type": "null"}}}
+		}
+		props[r.Name] = s
+		if r.Required {
+			required = append(required, r.Name)
+		}
+	}
+	out := map[string]any{"type": "object", "properties": props}
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	if t.Strict() {
+		out["additionalProperties"] = false
+	}
+	return out
+}

@@ -1,0 +1,189 @@
+// Package fields decodes JSON request bodies strictly, by tables: each field of a route is declared once, with its
+// type, what it does, and whether it is honoured, refused or ignored. The same tables make the reference pages and
+// the OpenAPI document. It knows the errors of package chat and no dialect.
+package fields
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/baleenrun/baleen/internal/server/chat"
+)
+
+// A Use says what becomes of a field.
+type Use uint8
+
+// Uses.
+const (
+	Honoured Use = iota
+	Refused      // any value but null and those of Allow is an error that names the field
+	Ignored      // accepted and without effect, as the documentation says
+)
+
+// String is the word in the reference pages.
+func (u Use) String() string { return [...]string{"honoured", "refused", "ignored"}[u] }
+
+// A Field is one field of an object that is decoded into a T.
+type Field[T any] struct {
+	Name     string
+	Type     Type
+	Doc      string // what it does, or why it is refused or ignored
+	Use      Use
+	Required bool
+	// Allow lists JSON values that a refused field may have all the same, since they ask for nothing.
+	Allow []string
+	// Set takes the value over; it is called for honoured fields that are there and not null, after Type has
+	// accepted the value. Nil: the field is looked at elsewhere.
+	Set func(dst *T, v Value) error
+}
+
+// A Table is an object: what may stand in it.
+type Table[T any] struct {
+	Name   string // of the object, in the reference pages
+	Fields []Field[T]
+	// IgnoreUnknown accepts fields that are not declared, as the vendor's own server does.
+	IgnoreUnknown bool
+}
+
+// Decode reads a request body into dst. Its errors are *chat.Error with the path of the field.
+func (t *Table[T]) Decode(body []byte, dst *T) error {
+	if !utf8.Valid(body) {
+		return chat.Invalidf("", "the request body is not UTF-8")
+	}
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 {
+		return chat.Invalidf("", "the request body is empty: send a JSON object")
+	}
+	if !json.Valid(body) {
+		return chat.Invalidf("", "the request body is not valid JSON: %s", syntaxProblem(body))
+	}
+	if body[0] != '{' {
+		return chat.Invalidf("", "the request body is %s, want a JSON object", kindOf(body))
+	}
+	return t.DecodeValue(Value{Raw: body}, dst)
+}
+
+func syntaxProblem(body []byte) string {
+	var v any
+	err := json.Unmarshal(body, &v)
+	var syn *json.SyntaxError
+	if errors.As(err, &syn) {
+		return fmt.Sprintf("%s at byte %d", syn.Error(), syn.Offset)
+	}
+	return fmt.Sprint(err)
+}
+
+// DecodeValue reads an object that stands inside another.
+func (t *Table[T]) DecodeValue(v Value, dst *T) error {
+	members, err := v.members()
+	if err != nil {
+		return err
+	}
+	seen := map[string]Value{}
+	for _, m := range members { // of two members with one name the last counts, as everywhere
+		if t.field(m.name) == nil && !t.IgnoreUnknown {
+			e := chat.Invalidf(m.value.Path, "unknown field%s", t.nearest(m.name))
+			e.Unknown = true
+			return e
+		}
+		seen[m.name] = m.value
+	}
+	for i := range t.Fields { // in the order of the table, so that the same error comes first every time
+		f := &t.Fields[i]
+		fv, ok := seen[f.Name]
+		if !ok || fv.IsNull() {
+			if f.Required {
+				e := chat.Invalidf(v.path(f.Name), "this field is missing")
+				e.Missing = true
+				return e
+			}
+			continue
+		}
+		if err := f.apply(dst, fv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Field[T]) apply(dst *T, v Value) error {
+	switch f.Use {
+	case Refused:
+		for _, a := range f.Allow {
+			if v.equals(a) {
+				return nil
+			}
+		}
+		return chat.Unsupportedf(v.Path, "not supported: %s", f.Doc)
+	case Ignored:
+		return nil
+	}
+	if err := f.Type.check(v); err != nil {
+		return err
+	}
+	if f.Set == nil {
+		return nil
+	}
+	return f.Set(dst, v)
+}
+
+func (t *Table[T]) field(name string) *Field[T] {
+	for i := range t.Fields {
+		if t.Fields[i].Name == name {
+			return &t.Fields[i]
+		}
+	}
+	return nil
+}
+
+func (t *Table[T]) nearest(name string) string {
+	best, dist := "", 3
+	for i := range t.Fields {
+		if d := distance(name, t.Fields[i].Name); d < dist && d < len(name) {
+			best, dist = t.Fields[i].Name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; did you mean " + best + "?"
+}
+
+// distance is Levenshtein's over bytes, for names of sane length.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diag := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			diag, row[j] = row[j], min(row[j]+1, row[j-1]+1, diag+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// ReadBody reads a body of at most limit bytes.
+func ReadBody(r io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read", Err: err}
+	}
+	if int64(len(b)) > limit {
+		return nil, &chat.Error{Kind: chat.BodyTooLarge, Limit: limit}
+	}
+	return b, nil
+}

@@ -1,0 +1,421 @@
+package fields
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/baleenrun/baleen/internal/server/chat"
+)
+
+// A Value is a JSON value with its place in the request.
+type Value struct {
+	Raw  json.RawMessage
+	Path string // such as "messages[2].content"; "" is the body itself
+}
+
+type member struct {
+	name  string
+	value Value
+}
+
+func (v Value) path(name string) string {
+	if v.Path == "" {
+		return name
+	}
+	return v.Path + "." + name
+}
+
+// members returns an object's members in order.
+func (v Value) members() ([]member, error) {
+	if v.Kind() != "object" {
+		return nil, v.wrong("an object")
+	}
+	d := json.NewDecoder(bytes.NewReader(v.Raw))
+	if _, err := d.Token(); err != nil {
+		return nil, v.wrong("an object")
+	}
+	var out []member
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, v.wrong("an object")
+		}
+		name, _ := key.(string)
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return nil, v.wrong("an object")
+		}
+		out = append(out, member{name, Value{raw, v.path(name)}})
+	}
+	return out, nil
+}
+
+// Kind is the JSON type: "null", "boolean", "number", "string", "array" or "object".
+func (v Value) Kind() string { return kindWord(v.Raw) }
+
+func kindWord(raw []byte) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return "null"
+	}
+	switch raw[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}
+
+// kindOf is the JSON type with its article.
+func kindOf(raw []byte) string {
+	switch k := kindWord(raw); k {
+	case "null":
+		return k
+	case "array", "object":
+		return "an " + k
+	default:
+		return "a " + k
+	}
+}
+
+func (v Value) wrong(want string) error {
+	return chat.Invalidf(v.Path, "got %s, want %s", kindOf(v.Raw), want)
+}
+
+// IsNull reports null.
+func (v Value) IsNull() bool { return v.Kind() == "null" }
+
+// equals compares with a JSON text.
+func (v Value) equals(text string) bool {
+	var a, b bytes.Buffer
+	return json.Compact(&a, v.Raw) == nil && json.Compact(&b, []byte(text)) == nil && bytes.Equal(a.Bytes(), b.Bytes())
+}
+
+// String returns a string; "" for other types, which Type has refused before.
+func (v Value) String() string {
+	var s string
+	if json.Unmarshal(v.Raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// Bool returns a boolean.
+func (v Value) Bool() bool { return string(bytes.TrimSpace(v.Raw)) == "true" }
+
+// Float returns a number.
+func (v Value) Float() float64 {
+	f, err := strconv.ParseFloat(string(bytes.TrimSpace(v.Raw)), 64)
+	if err != nil {
+		return 0
+	}
+	return f
+}
+
+// Float32 returns a number for the sampling settings.
+func (v Value) Float32() *float32 { f := float32(v.Float()); return &f }
+
+// Int returns a whole number; 1e3 and 5.0 are whole, too.
+func (v Value) Int() int {
+	n, _ := v.integer()
+	return n
+}
+
+func (v Value) integer() (int, bool) {
+	raw := string(bytes.TrimSpace(v.Raw))
+	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+		return int(n), true
+	}
+	f, err := strconv.ParseFloat(raw, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int(f), true
+}
+
+// Strings returns a list of strings, or the one string that stands instead of it.
+func (v Value) Strings() []string {
+	if v.Kind() == "string" {
+		return []string{v.String()}
+	}
+	var out []string
+	if json.Unmarshal(v.Raw, &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// Items returns an array's elements.
+func (v Value) Items() []Value {
+	var raws []json.RawMessage
+	if json.Unmarshal(v.Raw, &raws) != nil {
+		return nil
+	}
+	out := make([]Value, len(raws))
+	for i, r := range raws {
+		out[i] = Value{r, v.Path + "[" + strconv.Itoa(i) + "]"}
+	}
+	return out
+}
+
+// Get returns an object's member.
+func (v Value) Get(name string) (Value, bool) {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(v.Raw, &m) != nil {
+		return Value{}, false
+	}
+	raw, ok := m[name]
+	return Value{raw, v.path(name)}, ok && kindWord(raw) != "null"
+}
+
+// Members calls f for each member of an object, in order.
+func (v Value) Members(f func(name string, v Value) error) error {
+	ms, err := v.members()
+	if err != nil {
+		return err
+	}
+	for _, m := range ms {
+		if err := f(m.name, m.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A Type is what a value must be, for decoding and for the documents.
+type Type struct {
+	kinds    []string
+	enum     []string
+	lo, hi   float64
+	bounded  bool
+	items    *Type
+	minItems int
+	maxItems int // 0: no bound
+	ref      string
+	oneOf    []Type
+}
+
+// String is any string.
+func String() Type { return Type{kinds: []string{"string"}} }
+
+// Bool is true or false.
+func Bool() Type { return Type{kinds: []string{"boolean"}} }
+
+// Any is any value.
+func Any() Type { return Type{} }
+
+// Object is any object; name refers to the table that it is decoded with, if one is.
+func Object(name string) Type { return Type{kinds: []string{"object"}, ref: name} }
+
+// Enum is one of some strings.
+func Enum(values ...string) Type { return Type{kinds: []string{"string"}, enum: values} }
+
+// Number is a number from lo to hi.
+func Number(lo, hi float64) Type {
+	return Type{kinds: []string{"number"}, lo: lo, hi: hi, bounded: true}
+}
+
+// Int is a whole number from lo to hi.
+func Int(lo, hi float64) Type {
+	return Type{kinds: []string{"integer"}, lo: lo, hi: hi, bounded: true}
+}
+
+// List is an array.
+func List(items Type) Type { return Type{kinds: []string{"array"}, items: &items} }
+
+// Len bounds the elements of a list; hi 0 is no bound.
+func (t Type) Len(lo, hi int) Type { t.minItems, t.maxItems = lo, hi; return t }
+
+// Or allows either type.
+func (t Type) Or(other Type) Type {
+	if len(t.oneOf) == 0 {
+		return Type{oneOf: []Type{t, other}}
+	}
+	return Type{oneOf: append(append([]Type(nil), t.oneOf...), other)}
+}
+
+// Text describes the type for people.
+func (t Type) Text() string {
+	switch {
+	case len(t.oneOf) > 0:
+		parts := make([]string, len(t.oneOf))
+		for i, o := range t.oneOf {
+			parts[i] = o.Text()
+		}
+		return strings.Join(parts, " or ")
+	case len(t.kinds) == 0:
+		return "any"
+	case len(t.enum) > 0:
+		return strings.Join(t.enum, ", ")
+	case t.items != nil:
+		s := "list of " + t.items.Text()
+		if t.maxItems > 0 {
+			s += fmt.Sprintf(" (at most %d)", t.maxItems)
+		}
+		return s
+	case t.bounded:
+		return t.kinds[0] + " " + bound(t.lo) + " to " + bound(t.hi)
+	case t.ref != "":
+		return t.ref
+	}
+	return t.kinds[0]
+}
+
+func bound(f float64) string {
+	if math.Abs(f) >= 1<<53 {
+		return "any"
+	}
+	return strconv.FormatFloat(f, 'g', 12, 64)
+}
+
+// Schema is the type as a JSON Schema.
+func (t Type) Schema() map[string]any {
+	s := map[string]any{}
+	switch {
+	case len(t.oneOf) > 0:
+		list := make([]any, len(t.oneOf))
+		for i, o := range t.oneOf {
+			list[i] = o.Schema()
+		}
+		s["anyOf"] = list
+	case len(t.kinds) > 0:
+		s["type"] = t.kinds[0]
+	}
+	if len(t.enum) > 0 {
+		s["enum"] = t.enum
+	}
+	if t.bounded && math.Abs(t.lo) < 1<<53 {
+		s["minimum"] = t.lo
+	}
+	if t.bounded && math.Abs(t.hi) < 1<<53 {
+		s["maximum"] = t.hi
+	}
+	if t.items != nil {
+		s["items"] = t.items.Schema()
+	}
+	if t.minItems > 0 {
+		s["minItems"] = t.minItems
+	}
+	if t.maxItems > 0 {
+		s["maxItems"] = t.maxItems
+	}
+	return s
+}
+
+// check refuses a value of another type.
+func (t Type) check(v Value) error {
+	if len(t.oneOf) > 0 {
+		return t.checkAny(v)
+	}
+	if len(t.kinds) == 0 {
+		return nil
+	}
+	want := t.kinds[0]
+	if v.Kind() != want && !(want == "integer" && v.Kind() == "number") {
+		return v.wrong(article(t))
+	}
+	switch want {
+	case "string":
+		return t.checkEnum(v)
+	case "integer":
+		if _, ok := v.integer(); !ok {
+			return chat.Invalidf(v.Path, "%s is not a whole number", v.short())
+		}
+		return t.checkBounds(v)
+	case "number":
+		return t.checkBounds(v)
+	case "array":
+		return t.checkItems(v)
+	}
+	return nil
+}
+
+// checkAny finds the alternative of the value's own type, so that the error is about what was meant.
+func (t Type) checkAny(v Value) error {
+	for _, o := range t.oneOf {
+		if len(o.kinds) == 0 || o.kinds[0] == v.Kind() || o.kinds[0] == "integer" && v.Kind() == "number" {
+			if o.items != nil && t.sameKind(o.kinds[0]) > 1 && o.check(v) != nil {
+				continue
+			}
+			return o.check(v)
+		}
+	}
+	return v.wrong(t.Text())
+}
+
+func (t Type) sameKind(kind string) (n int) {
+	for _, o := range t.oneOf {
+		if len(o.kinds) > 0 && o.kinds[0] == kind {
+			n++
+		}
+	}
+	return n
+}
+
+func (t Type) checkEnum(v Value) error {
+	if len(t.enum) == 0 {
+		return nil
+	}
+	s := v.String()
+	for _, e := range t.enum {
+		if s == e {
+			return nil
+		}
+	}
+	return chat.Invalidf(v.Path, "%s is not one of %s", v.short(), strings.Join(t.enum, ", "))
+}
+
+func (t Type) checkBounds(v Value) error {
+	f, err := strconv.ParseFloat(string(bytes.TrimSpace(v.Raw)), 64)
+	if err != nil || t.bounded && (f < t.lo || f > t.hi) {
+		return chat.Invalidf(v.Path, "%s is outside %s to %s", v.short(), bound(t.lo), bound(t.hi))
+	}
+	return nil
+}
+
+func (t Type) checkItems(v Value) error {
+	items := v.Items()
+	if len(items) < t.minItems {
+		return chat.Invalidf(v.Path, "%d elements, want at least %d", len(items), t.minItems)
+	}
+	if t.maxItems > 0 && len(items) > t.maxItems {
+		return chat.Invalidf(v.Path, "%d elements, want at most %d", len(items), t.maxItems)
+	}
+	for _, it := range items {
+		if err := t.items.check(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// short is the value for an error message.
+func (v Value) short() string {
+	s := string(bytes.TrimSpace(v.Raw))
+	if len(s) > 60 {
+		return strings.ToValidUTF8(s[:57], "") + "..."
+	}
+	return s
+}
+
+func article(t Type) string {
+	switch s := t.Text(); {
+	case len(t.enum) > 0:
+		return "one of " + s
+	case strings.HasPrefix(s, "a") || strings.HasPrefix(s, "o") || strings.HasPrefix(s, "i"):
+		return "an " + s
+	default:
+		return "a " + s
+	}
+}
