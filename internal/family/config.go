@@ -294,7 +294,8 @@ var harmlessHF = []string{
 	"exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens", "unsloth_version", "unsloth_fixed",
 	"quantization", "quantization_config", "rope_parameters", "rope_scaling", "rope_theta", "full_attn_idxs",
 	"default_theta", "base_model_tp_plan", "ep_plan", "mlx_lm_version", "save_format", "license",
+	"is_llama_config", "transformers.js_config",
 }
 
 // falseOnly are switches of transformers' base configuration that no decoder here supports when true.
-var falseOnly = []string{"is_encoder_decoder", "add_cross_attention", "cross_attention_hidden_size", "tie_encoder_decoder"}
+var falseOnly = []string{"is_encoder_decoder", "add_cross_attention", "cross_attention_hidden_size", "tie_encoder_decoder", "use_mrope", "rope_interleaved"}

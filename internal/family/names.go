@@ -112,6 +112,9 @@ func (b *builder) findRoot() {
 // commonSkip lists tensors that say nothing new.
 var commonSkip = []string{"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}
 
+// harmlessEnds are endings of tensors that only a quantized execution would read, or that repeat the configuration.
+var harmlessEnds = []string{".rotary_emb.inv_freq", ".input_scale", ".activation_scale", ".k_scale", ".v_scale"}
+
 // checkUnused refuses a checkpoint with tensors that nothing read.
 func (b *builder) checkUnused() {
 	var left []string
@@ -141,8 +144,10 @@ func (b *builder) skipped(name string) bool {
 		}
 		return b.isExtra(name, "blk.")
 	}
-	if strings.HasSuffix(name, ".rotary_emb.inv_freq") || strings.HasSuffix(name, ".input_scale") {
-		return true
+	for _, end := range harmlessEnds {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
 	}
 	lists := b.fam.skip
 	if b.c.wrapped {

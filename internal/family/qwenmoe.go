@@ -116,6 +116,9 @@ func (c *config) qwenFFNs(n int, renormalize bool) []ffn {
 func (c *config) qwenExperts(renormalize bool) *moe {
 	act := c.activation("hidden_act", "silu")
 	shared := c.intOr("shared_expert_intermediate_size", 0, 0, maxDim)
+	if name := "blk.0.ffn_gate_shexp.weight"; c.gguf && shared == 0 && c.source.has(name) {
+		shared = c.source.get(name).rows() // older files do not say
+	}
 	if c.intOr("num_experts", 0, 0, maxExpert) == 0 {
 		c.use("num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob")
 		return nil
@@ -127,6 +130,8 @@ func (c *config) qwenExperts(renormalize bool) *moe {
 	} else {
 		f.width = c.dim("moe_intermediate_size", maxDim)
 	}
+	c.want("expert_gating_func", 1, "Qwen routes by softmax")
+	c.use("n_shared_experts") // the shared expert's width says it
 	f.router.Norm = c.boolOr("norm_topk_prob", renormalize)
 	f.router.Scale = float32(c.floatOr("routed_scaling_factor", 1))
 	if shared > 0 {

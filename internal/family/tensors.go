@@ -94,44 +94,20 @@ func fromFloats(name string, shape []int, values []float32, parts []string) *ten
 	return t
 }
 
-// transpose returns the matrix with rows and columns exchanged.
-func (t *tensor) transpose() *tensor {
-	rows, k := t.rows(), t.k()
-	in := t.floats()
-	out := make([]float32, len(in))
-	for r := range rows {
-		for i := range k {
-			out[i*rows+r] = in[r*k+i]
-		}
-	}
-	return fromFloats(t.name, []int{k, rows}, out, t.parts)
-}
-
-// join lays matrices of one type and row length end to end; neighbours in one file stay where they are.
+// join copies matrices of one type and row length end to end.
 func join(name string, list []*tensor) *tensor {
 	first := list[0]
-	total, adjacent := 0, first.file != nil
-	for i, t := range list {
+	j := &tensor{name: name, typ: first.typ}
+	rows, size := 0, 0
+	for _, t := range list {
 		if t.typ != first.typ || t.k() != first.k() {
 			fail("family: tensors %q and %q are to be joined but differ in type or row length", first.name, t.name)
 		}
-		if i > 0 && (t.file != first.file || t.off != first.off+int64(total)) {
-			adjacent = false
-		}
-		total += len(t.bytes)
-	}
-	j := &tensor{name: name, typ: first.typ}
-	rows := 0
-	for _, t := range list {
-		rows += t.rows()
+		rows, size = rows+t.rows(), size+len(t.bytes)
 		j.parts = append(j.parts, t.parts...)
 	}
 	j.shape = []int{rows, first.k()}
-	if adjacent && cap(first.bytes) >= total {
-		j.bytes, j.file, j.off = first.bytes[:total], first.file, first.off
-		return j
-	}
-	j.bytes = make([]byte, 0, total)
+	j.bytes = make([]byte, 0, size)
 	for _, t := range list {
 		j.bytes = append(j.bytes, t.bytes...)
 	}
