@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestRealModels runs the default model as a newcomer does. It is for runs that may fetch: BALEEN_TEST_MODELS=1.
+func TestRealModels(t *testing.T) {
+	if os.Getenv("BALEEN_TEST_MODELS") == "" {
+		t.Skip("BALEEN_TEST_MODELS is not set")
+	}
+	run := func(stdin string, args ...string) (string, string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if status := Main(args, IO{In: strings.NewReader(stdin), Out: &out, Err: &errs, Environ: os.Environ()}); status != exitOK {
+			t.Fatalf("%q: status %d: %s", args, status, errs.String())
+		}
+		return out.String(), errs.String()
+	}
+	t.Run("capital", func(t *testing.T) {
+		if out, _ := run("", "run", "What is the capital of France?", "-n", "24"); !strings.Contains(out, "Paris") {
+			t.Errorf("answered %q", out)
+		}
+	})
+	t.Run("piped with a system prompt", func(t *testing.T) {
+		out, _ := run("def add(a, b):\n    return a + b\n", "run", "What does this function do?", "--system", "Answer in one short sentence.",
+			"--json", "-n", "40")
+		var r runResult
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.ToLower(r.Text), "add") && !strings.Contains(strings.ToLower(r.Text), "sum") {
+			t.Errorf("answered %q", r.Text)
+		}
+	})
+	t.Run("base model", func(t *testing.T) {
+		out, errs := run("", "run", "gemma3-270m", "The capital of France is", "-n", "4")
+		if !strings.Contains(out, "Paris") || !strings.Contains(errs, "without a chat template") {
+			t.Errorf("continued %q and said %q", out, errs)
+		}
+	})
+}
