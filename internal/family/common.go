@@ -19,6 +19,7 @@ func (c *config) base() *model {
 		c.want(k, false, "this is a decoder")
 	}
 	if c.gguf {
+		c.want("attention.causal", true, "this is a decoder")
 		m.context = c.dim("max_position_embeddings", 1<<30)
 		return m
 	}

@@ -43,11 +43,11 @@ var ggufKeys = map[string]string{
 
 // harmlessGGUF lists keys that repeat what the tensors or other keys say.
 var harmlessGGUF = []string{
-	"vocab_size", "rope.scaling.finetuned", "tensor_data_layout", "attention.causal", "attention.value_length",
-	"rope.freq_base", "rope.dimension_count", "rope.dimension_sections", "expert_feed_forward_length",
+	"vocab_size", "rope.scaling.finetuned", "tensor_data_layout", "attention.value_length",
+	"rope.freq_base", "rope.dimension_count", "rope.dimension_sections",
 	"rope.scaling.type", "rope.scaling.original_context_length", "rope.scaling.factor", "rope.scale_linear",
 	"rope.scaling.attn_factor", "rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_beta_fast",
-	"rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier", "interleave_moe_layer_step", "use_parallel_residual",
+	"rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier",
 }
 
 // ggufValues translates the metadata of an architecture.

@@ -31,6 +31,9 @@ var mixtral = &family{
 func (c *config) mixtralExperts() *moe {
 	c.alias("num_experts", "num_local_experts")
 	f := &moe{width: c.dim("intermediate_size", maxDim), act: c.activation("hidden_act", "silu"), router: router0(plan.GateSoftmax)}
+	if c.gguf {
+		f.width = c.dimOr("moe_intermediate_size", f.width, maxDim)
+	}
 	f.experts, f.topK = c.expertCounts("num_experts")
 	f.router.Norm = true
 	return f
