@@ -37,9 +37,10 @@ func TestRealModels(t *testing.T) {
 			t.Errorf("answered %q", r.Text)
 		}
 	})
+	// What llama.cpp continues greedily as well.
 	t.Run("base model", func(t *testing.T) {
-		out, errs := run("", "run", "gemma3-270m", "The capital of France is", "-n", "4")
-		if !strings.Contains(out, "Paris") || !strings.Contains(errs, "without a chat template") {
+		out, errs := run("", "run", "gemma3-270m", "The capital of France is", "-n", "12")
+		if !strings.Contains(out, "capital of the country") || !strings.Contains(errs, "without a chat template") {
 			t.Errorf("continued %q and said %q", out, errs)
 		}
 	})
