@@ -8,7 +8,7 @@ type spec struct {
 	marks  []string // what in a template tells the family, any of them
 	vocab  []string // tokens that tell it where the template does not, all of them
 	archs  []string // architectures or parts of names that tell it where nothing else does
-	blocks []block  // the forms of its calls, beside the universal ones
+	blocks []block  // the marks of its calls, beside the universal ones
 	stops  []string // control tokens that end a turn
 	prefix string   // text before the arguments of a forced call; NAME stands for the name
 	think  think    // reasoning marks, where the template has none that are known
@@ -18,35 +18,17 @@ type spec struct {
 	harmony bool
 }
 
-// block is one marked form of calls: an opening mark, a body read by one of the readers, a closing mark.
-type block struct {
-	open   string
-	close  string // optional in the output; empty when the body ends itself
-	reader readerKind
-}
-
-type readerKind uint8
-
-const (
-	readJSON     readerKind = iota // objects with name and arguments, alone or in arrays
-	readMistral                    // NAME[CALL_ID]id[ARGS]{…}, NAME{…} or as readJSON
-	readNamed                      // NAME and then JSON arguments, with marks between
-	readXML                        // <function=NAME><parameter=KEY>VALUE</parameter></function>
-	readInvoke                     // <invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>
-	readArgTags                    // NAME<arg_key>K</arg_key><arg_value>V</arg_value>
-	readPython                     // NAME(key=value), alone, in a list or one a line
-	readGemma                      // call:NAME{key:<|"|>text<|"|>}
-)
+// block is a pair of marks around calls. How the calls are written is told by the text itself: models mix
+// the forms. The closing mark may be missing in the output, and empty where the family has none.
+type block struct{ open, close string }
 
 // think is the pair of marks around reasoning.
 type think struct{ open, close string }
 
 var (
-	toolCallTag  = block{"<tool_call>", "</tool_call>", readJSON}
-	toolCallXML  = block{"<tool_call>", "</tool_call>", readXML}
-	toolCallTags = block{"<tool_call>", "</tool_call>", readArgTags}
-	functionTag  = block{"<function=", "", readXML}
-	pythonTag    = block{"<|python_tag|>", "", readJSON}
+	toolCallTag = block{"<tool_call>", "</tool_call>"}
+	functionTag = block{"<function=", ""}
+	pythonTag   = block{"<|python_tag|>", ""}
 )
 
 const hermesPrefix = "<tool_call>\n{\"name\": \"NAME\", \"arguments\": "
@@ -68,7 +50,7 @@ var specs = []spec{
 		marks:  []string{"<|tool_call>"},
 		vocab:  []string{"<|tool_call>", "<tool_call|>"},
 		archs:  []string{"gemma4"},
-		blocks: []block{{"<|tool_call>", "<tool_call|>", readGemma}},
+		blocks: []block{{"<|tool_call>", "<tool_call|>"}},
 		think:  think{"<|channel>thought\n", "<channel|>"},
 		stops:  []string{"<|tool_response>"},
 		prefix: "<|tool_call>call:NAME{",
@@ -77,7 +59,7 @@ var specs = []spec{
 		name:   "functiongemma",
 		marks:  []string{"<start_function_call>"},
 		vocab:  []string{"<start_function_call>"},
-		blocks: []block{{"<start_function_call>", "<end_function_call>", readGemma}},
+		blocks: []block{{"<start_function_call>", "<end_function_call>"}},
 		stops:  []string{"<start_function_response>"},
 		prefix: "<start_function_call>call:NAME{",
 	},
@@ -85,7 +67,7 @@ var specs = []spec{
 		name:   "deepseek-dsml",
 		marks:  []string{"｜DSML｜"},
 		vocab:  []string{"｜DSML｜"},
-		blocks: []block{{"<｜DSML｜function_calls>", "</｜DSML｜function_calls>", readInvoke}, {"<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>", readInvoke}},
+		blocks: []block{{"<｜DSML｜function_calls>", "</｜DSML｜function_calls>"}, {"<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"}},
 		think:  think{"<think>", "</think>"},
 		prefix: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"NAME\">\n",
 	},
@@ -94,7 +76,7 @@ var specs = []spec{
 		marks:  []string{"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"},
 		vocab:  []string{"<｜tool▁calls▁begin｜>"},
 		archs:  []string{"deepseek2"},
-		blocks: []block{{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", readNamed}, {"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", readNamed}},
+		blocks: []block{{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}, {"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"}},
 		think:  think{"<think>", "</think>"},
 		prefix: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\n",
 	},
@@ -103,7 +85,7 @@ var specs = []spec{
 		marks:  []string{"<|tool_calls_section_begin|>"},
 		vocab:  []string{"<|tool_calls_section_begin|>"},
 		archs:  []string{"kimi"},
-		blocks: []block{{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", readNamed}, {"<|tool_call_begin|>", "<|tool_call_end|>", readNamed}},
+		blocks: []block{{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, {"<|tool_call_begin|>", "<|tool_call_end|>"}},
 		think:  think{"<think>", "</think>"},
 		prefix: "<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>",
 	},
@@ -111,7 +93,7 @@ var specs = []spec{
 		name:   "minimax",
 		marks:  []string{"<minimax:tool_call>"},
 		vocab:  []string{"<minimax:tool_call>"},
-		blocks: []block{{"<minimax:tool_call>", "</minimax:tool_call>", readInvoke}},
+		blocks: []block{{"<minimax:tool_call>", "</minimax:tool_call>"}},
 		think:  think{"<think>", "</think>"},
 		prefix: "<minimax:tool_call>\n<invoke name=\"NAME\">\n",
 	},
@@ -120,14 +102,14 @@ var specs = []spec{
 		marks:  []string{"<|tool_call_start|>", "<|tool_list_start|>"},
 		vocab:  []string{"<|tool_call_start|>", "<|tool_call_end|>"},
 		archs:  []string{"lfm2"},
-		blocks: []block{{"<|tool_call_start|>", "<|tool_call_end|>", readPython}},
+		blocks: []block{{"<|tool_call_start|>", "<|tool_call_end|>"}},
 		prefix: "<|tool_call_start|>[NAME(",
 	},
 	{
 		name:   "mistral",
 		marks:  []string{"[TOOL_CALLS]"},
 		vocab:  []string{"[TOOL_CALLS]"},
-		blocks: []block{{"[TOOL_CALLS]", "", readMistral}},
+		blocks: []block{{"[TOOL_CALLS]", ""}},
 		prefix: "[TOOL_CALLS] [{\"name\": \"NAME\", \"arguments\": ",
 	},
 	{
@@ -135,7 +117,7 @@ var specs = []spec{
 		marks:  []string{"<|tool_call|>", "<|tool|>"},
 		vocab:  []string{"<|tool_call|>", "<|/tool_call|>"},
 		archs:  []string{"phi"},
-		blocks: []block{{"<|tool_call|>", "<|/tool_call|>", readJSON}, {"functools", "", readJSON}},
+		blocks: []block{{"<|tool_call|>", "<|/tool_call|>"}, {"functools", ""}},
 		prefix: "<|tool_call|>[{\"name\": \"NAME\", \"arguments\": ",
 	},
 	{
@@ -143,7 +125,7 @@ var specs = []spec{
 		marks:  []string{"<arg_key>"},
 		vocab:  []string{"<arg_key>"},
 		archs:  []string{"glm4moe"},
-		blocks: []block{toolCallTags, toolCallTag},
+		blocks: []block{toolCallTag},
 		think:  think{"<think>", "</think>"},
 		stops:  []string{"<|observation|>"},
 		prefix: "<tool_call>NAME\n",
@@ -152,7 +134,7 @@ var specs = []spec{
 		name:   "qwen3-coder",
 		marks:  []string{"<function=example_function_name>", "<parameter=", "<function="},
 		archs:  []string{"qwen3-coder", "qwen3.5", "qwen35"},
-		blocks: []block{toolCallXML, functionTag, toolCallTag},
+		blocks: []block{toolCallTag, functionTag},
 		prefix: "<tool_call>\n<function=NAME>\n",
 	},
 	{
@@ -175,7 +157,7 @@ var specs = []spec{
 		name:   "granite",
 		marks:  []string{"<|tool_call|>", "granite", "Granite"},
 		archs:  []string{"granite"},
-		blocks: []block{{"<|tool_call|>", "", readJSON}, toolCallTag},
+		blocks: []block{{"<|tool_call|>", ""}, toolCallTag},
 		prefix: hermesPrefix,
 	},
 	{
@@ -198,7 +180,7 @@ var specs = []spec{
 		name:   "pythonic",
 		marks:  []string{"[func_name1(params_name1=params_value1", "<|header_start|>"},
 		archs:  []string{"llama4", "llama-4", "olmo3", "olmo-3"},
-		blocks: []block{{"<function_calls>", "</function_calls>", readPython}, {"<|python_start|>", "<|python_end|>", readPython}, pythonTag},
+		blocks: []block{{"<function_calls>", "</function_calls>"}, {"<|python_start|>", "<|python_end|>"}, pythonTag},
 		python: true,
 		prefix: "[NAME(",
 	},
@@ -322,7 +304,8 @@ func (s *spec) callPrefix(name string) (string, bool) {
 // universal are the forms read from every model that was offered tools.
 var universal = []block{
 	toolCallTag,
-	{"<tools>", "</tools>", readJSON},
-	{"<function_call>", "</function_call>", readJSON},
-	{"<functioncall>", "</functioncall>", readJSON},
+	{"<tools>", "</tools>"},
+	{"<function_call>", "</function_call>"},
+	{"<functioncall>", "</functioncall>"},
+	functionTag,
 }
