@@ -33,7 +33,7 @@ type head struct {
 
 // lead marks stand before a call inside a section of calls, or before its name.
 var leadMarks = []string{
-	"<tool_call>", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>", "function<｜tool▁sep｜>", "<|python_start|>", "```json", "```", "print(",
+	"<tool_call>", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>", "function<｜tool▁sep｜>", "<|python_start|>", "```json", "```",
 }
 
 // nameEnds may follow a name, before arguments in JSON.

@@ -12,6 +12,9 @@ type spec struct {
 	stops  []string // control tokens that end a turn
 	prefix string   // text before the arguments of a forced call; NAME stands for the name
 	think  think    // reasoning marks, where the template has none that are known
+	// callText is how an earlier call is written where the template writes none: NAME stands for the quoted
+	// name, ARGS for the arguments, PYTHON for the whole as Python. Empty means Hermes' tags.
+	callText string
 	// python tells that the fallback prompt asks for Python calls instead of Hermes' tags.
 	python bool
 	// harmony tells that the whole output is a sequence of channel messages.
@@ -44,6 +47,7 @@ var specs = []spec{
 		stops:   []string{"<|call|>", "<|return|>"},
 		prefix:  "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>",
 		harmony: true,
+		think:   think{"<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"},
 	},
 	{
 		name:   "gemma4",
@@ -98,12 +102,13 @@ var specs = []spec{
 		prefix: "<minimax:tool_call>\n<invoke name=\"NAME\">\n",
 	},
 	{
-		name:   "lfm2",
-		marks:  []string{"<|tool_call_start|>", "<|tool_list_start|>"},
-		vocab:  []string{"<|tool_call_start|>", "<|tool_call_end|>"},
-		archs:  []string{"lfm2"},
-		blocks: []block{{"<|tool_call_start|>", "<|tool_call_end|>"}},
-		prefix: "<|tool_call_start|>[NAME(",
+		name:     "lfm2",
+		marks:    []string{"<|tool_call_start|>", "<|tool_list_start|>"},
+		vocab:    []string{"<|tool_call_start|>", "<|tool_call_end|>"},
+		archs:    []string{"lfm2"},
+		blocks:   []block{{"<|tool_call_start|>", "<|tool_call_end|>"}},
+		prefix:   "<|tool_call_start|>[NAME(",
+		callText: "<|tool_call_start|>[PYTHON]<|tool_call_end|>",
 	},
 	{
 		name:   "mistral",
@@ -113,12 +118,13 @@ var specs = []spec{
 		prefix: "[TOOL_CALLS] [{\"name\": \"NAME\", \"arguments\": ",
 	},
 	{
-		name:   "phi",
-		marks:  []string{"<|tool_call|>", "<|tool|>"},
-		vocab:  []string{"<|tool_call|>", "<|/tool_call|>"},
-		archs:  []string{"phi"},
-		blocks: []block{{"<|tool_call|>", "<|/tool_call|>"}, {"functools", ""}},
-		prefix: "<|tool_call|>[{\"name\": \"NAME\", \"arguments\": ",
+		name:     "phi",
+		marks:    []string{"<|tool_call|>", "<|tool|>"},
+		vocab:    []string{"<|tool_call|>", "<|/tool_call|>"},
+		archs:    []string{"phi"},
+		blocks:   []block{{"<|tool_call|>", "<|/tool_call|>"}, {"functools", ""}},
+		prefix:   "<|tool_call|>[{\"name\": \"NAME\", \"arguments\": ",
+		callText: "<|tool_call|>[{\"name\": NAME, \"arguments\": ARGS}]<|/tool_call|>",
 	},
 	{
 		name:   "glm",
@@ -258,6 +264,15 @@ func thinkingOf(h Hints, s *spec) think {
 	return think{}
 }
 
+// extras are marks of single models, read where the template has the opening one.
+var extras = []block{
+	{"<tool_calls>", "</tool_calls>"},
+	{"<TOOLCALL>", "</TOOLCALL>"},
+	{"<seed:tool_call>", "</seed:tool_call>"},
+	{"<|START_ACTION|>", "<|END_ACTION|>"},
+	{"<|function_call|>", ""},
+}
+
 var harmonyTokens = []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>", "<|return|>"}
 
 // innerTokens stand inside calls.
@@ -282,7 +297,7 @@ func (f *Format) controlTokens() []string {
 	if f.spec.harmony {
 		add(harmonyTokens...)
 	}
-	for _, b := range f.spec.blocks {
+	for _, b := range f.blocks {
 		add(b.open, b.close)
 	}
 	for _, b := range universal {

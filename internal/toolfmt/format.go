@@ -19,10 +19,11 @@ type Hints struct {
 // Format is how one model is told of tools and how it writes calls and reasoning. It is immutable and
 // safe for concurrent use.
 type Format struct {
-	spec  *spec
-	think think // the reasoning marks; empty when the model has none
-	caps  caps
-	names []string // control tokens that the vocabulary has, see VisibleTokens
+	spec   *spec
+	think  think // the reasoning marks; empty when the model has none
+	caps   caps
+	blocks []block  // the marks of its calls
+	names  []string // control tokens that the vocabulary has, see VisibleTokens
 }
 
 // Message is one turn of a conversation, in no dialect's shape.
@@ -49,6 +50,12 @@ func For(h Hints) *Format {
 	}
 	f := &Format{spec: choose(h)}
 	f.caps = probe(h.Template)
+	f.blocks = append(f.blocks, f.spec.blocks...)
+	for _, b := range extras {
+		if strings.Contains(h.Template, b.open) {
+			f.blocks = append(f.blocks, b)
+		}
+	}
 	f.think = thinkingOf(h, f.spec)
 	for _, t := range f.controlTokens() {
 		if h.HasToken(t) {

@@ -66,7 +66,7 @@ func (f *Format) NewParser(tools []Tool, opt Options) *Parser {
 	if len(tools) > 0 {
 		p.tools = indexTools(tools)
 		p.forced = p.tools.exact[opt.Forced]
-		p.blocks = append(append(p.blocks, f.spec.blocks...), universal...)
+		p.blocks = append(append(p.blocks, f.blocks...), universal...)
 		for _, b := range p.blocks {
 			if b.close != "" {
 				p.closes = append(p.closes, b.close)

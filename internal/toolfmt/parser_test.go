@@ -138,7 +138,7 @@ func formatNamed(t testing.TB, name string) *Format {
 	t.Helper()
 	for i := range specs {
 		if specs[i].name == name {
-			f := &Format{spec: &specs[i]}
+			f := &Format{spec: &specs[i], blocks: specs[i].blocks}
 			f.think = thinkingOf(Hints{HasToken: func(string) bool { return false }}, f.spec)
 			return f
 		}

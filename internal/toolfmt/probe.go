@@ -11,16 +11,18 @@ import (
 
 // caps is what a template can do, found by rendering small conversations with it.
 type caps struct {
-	tools                bool // it renders the tools variable
-	calls                bool // it renders an assistant's tool_calls
-	stringArgs           bool // it wants arguments as JSON text, not as an object
-	manyCalls            bool // it takes several calls in one message
-	contentWithCalls     bool // it renders content beside calls
-	nullContent          bool // it wants null, not "", where a message has only calls
-	toolRole             bool // it renders messages of role "tool"
-	developer            bool // it renders messages of role "developer"
-	shortIDs             bool // ids must be nine letters or digits
-	oneOfContentThinking bool // it refuses content and thinking beside calls
+	tools                bool   // it renders the tools that it is given
+	toolsVar             string // under another name than "tools", as SmolLM3's
+	calls                bool   // it renders an assistant's tool_calls
+	stringArgs           bool   // it wants arguments as JSON text, not as an object
+	manyCalls            bool   // it takes several calls in one message
+	contentWithCalls     bool   // it renders content beside calls
+	nullContent          bool   // it wants null, not "", where a message has only calls
+	toolRole             bool   // it renders messages of role "tool"
+	system               bool   // it renders messages of role "system"
+	developer            bool   // it renders messages of role "developer"
+	shortIDs             bool   // ids must be nine letters or digits
+	oneOfContentThinking bool   // it refuses content and thinking beside calls
 	thinkVar             string
 	effort               bool
 	reasoningKeys        []string
@@ -126,33 +128,46 @@ func probe(source string) caps {
 		return c
 	}
 	p := &prober{t: t}
-	p.probeTools(&c)
+	p.probeTools(&c, source)
 	p.probeCalls(&c)
-	if out, ok := p.render(`{"role":"developer","content":"`+probeText+`"},`+probeUser, ""); ok {
-		c.developer = strings.Contains(out, probeText)
+	for role, can := range map[string]*bool{"system": &c.system, "developer": &c.developer} {
+		out, ok := p.render(`{"role":"`+role+`","content":"`+probeText+`"},`+probeUser, "")
+		*can = ok && strings.Contains(out, probeText)
 	}
 	p.probeThinking(&c, source)
 	return c
 }
 
-func (p *prober) probeTools(c *caps) {
+func (p *prober) probeTools(c *caps, source string) {
 	out, ok := p.render(probeUser, probeDefinition(probeTool))
 	c.tools = ok && strings.Contains(out, probeTool)
+	const other = "xml_tools"
+	if c.tools || !strings.Contains(source, other) {
+		return
+	}
+	list, err := chattmpl.ParseJSON([]byte("[" + probeDefinition(probeTool) + "]"))
+	if err != nil {
+		return
+	}
+	if out, ok = p.render(probeUser, "", chattmpl.KV{Key: other, Value: list}); ok && strings.Contains(out, probeTool) {
+		c.tools, c.toolsVar = true, other
+	}
 }
 
 func (p *prober) probeCalls(c *caps) {
 	const plainID, shortID = "call_zq0001", "callzq001"
-	for _, id := range []string{plainID, shortID} {
-		for _, content := range []string{`""`, `null`} {
-			for _, str := range []bool{false, true} {
-				t := trial{content: content, stringArgs: str, id: id, names: []string{probeTool}}
-				if !p.try(t) {
-					continue
-				}
-				c.calls, c.stringArgs, c.nullContent, c.shortIDs = true, str, content == "null", id == shortID
-				p.probeAround(c, t)
-				return
-			}
+	for n := range 16 {
+		t := trial{content: `""`, id: plainID, names: []string{probeTool}, stringArgs: n&1 != 0, result: n&8 != 0}
+		if n&2 != 0 {
+			t.content = "null"
+		}
+		if n&4 != 0 {
+			t.id = shortID
+		}
+		if p.try(t) {
+			c.calls, c.stringArgs, c.nullContent, c.shortIDs = true, t.stringArgs, n&2 != 0, n&4 != 0
+			p.probeAround(c, t)
+			return
 		}
 	}
 	out, ok := p.render(probeUser+`,{"role":"assistant","content":"x"},{"role":"tool","content":"zqresult","name":"x","tool_call_id":"callzq001"}`, "")

@@ -39,8 +39,14 @@ func (s *spec) callsText(calls []Call) string {
 		if strings.TrimSpace(args) == "" {
 			args = "{}"
 		}
-		if s.python {
+		switch {
+		case s.python:
 			b.WriteString("```tool_code\n" + pythonCall(c.Name, args) + "\n```")
+			continue
+		case s.callText != "":
+			call := strings.ReplaceAll(s.callText, "NAME", quote(c.Name))
+			call = strings.ReplaceAll(call, "PYTHON", pythonCall(c.Name, args))
+			b.WriteString(strings.ReplaceAll(call, "ARGS", args))
 			continue
 		}
 		b.WriteString("<tool_call>\n{\"name\": " + quote(c.Name) + ", \"arguments\": " + args + "}\n</tool_call>")

@@ -22,6 +22,9 @@ func (f *Format) Input(ms []Message, tools []Tool, o PromptOptions) (chattmpl.In
 		}
 		ms = withSystem(ms, text)
 	}
+	if !f.caps.system {
+		ms = systemToUser(ms)
+	}
 	b, err := r.messages(ms)
 	if err != nil {
 		return in, err
@@ -34,8 +37,14 @@ func (f *Format) Input(ms []Message, tools []Tool, o PromptOptions) (chattmpl.In
 		if err != nil {
 			return in, err
 		}
-		if in.Tools, err = chattmpl.ParseJSON(b); err != nil {
+		list, err := chattmpl.ParseJSON(b)
+		if err != nil {
 			return in, fmt.Errorf("toolfmt: tools: %w", err)
+		}
+		if f.caps.toolsVar == "" {
+			in.Tools = list
+		} else {
+			in.Extra = append(in.Extra, chattmpl.KV{Key: f.caps.toolsVar, Value: list})
 		}
 	}
 	if o.Thinking != nil && f.caps.thinkVar != "" {
@@ -51,13 +60,38 @@ func (f *Format) Input(ms []Message, tools []Tool, o PromptOptions) (chattmpl.In
 func withSystem(ms []Message, text string) []Message {
 	out := append([]Message(nil), ms...)
 	if len(out) > 0 && (out[0].Role == "system" || out[0].Role == "developer") {
-		if out[0].Content != "" {
-			text = out[0].Content + "\n\n" + text
-		}
-		out[0].Content = text
+		out[0].Content = joinParagraphs(out[0].Content, text)
 		return out
 	}
 	return append([]Message{{Role: "system", Content: text}}, out...)
+}
+
+// systemToUser puts system messages before the text of the user's message that follows, for templates that
+// know no such role.
+func systemToUser(ms []Message) []Message {
+	var out []Message
+	text := ""
+	for _, m := range ms {
+		if m.Role == "system" || m.Role == "developer" {
+			text = joinParagraphs(text, m.Content)
+			continue
+		}
+		if m.Role == "user" && text != "" {
+			m.Content, text = joinParagraphs(text, m.Content), ""
+		}
+		out = append(out, m)
+	}
+	if text != "" {
+		out = append(out, Message{Role: "user", Content: text})
+	}
+	return out
+}
+
+func joinParagraphs(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
 }
 
 // toolsJSON writes the definitions in the shape that Hugging Face templates expect, keeping the schema's order.
@@ -127,6 +161,16 @@ func (r *renderer) messages(ms []Message) ([]byte, error) {
 				return nil, fmt.Errorf("toolfmt: message %d: %w", i, err)
 			}
 			i += skip
+		case m.Role == "tool" && !r.f.caps.toolRole:
+			text := r.f.spec.resultText(m)
+			for ; i+1 < len(ms) && (ms[i+1].Role == "tool" || ms[i+1].Role == "user"); i++ { // roles must take turns
+				next := ms[i+1].Content
+				if ms[i+1].Role == "tool" {
+					next = r.f.spec.resultText(ms[i+1])
+				}
+				text = joinText(text, next)
+			}
+			r.plain(Message{Role: "user", Content: text})
 		case m.Role == "tool":
 			r.result(m)
 		default:
@@ -187,7 +231,7 @@ func (r *renderer) assistant(m Message, rest []Message) (skip int, err error) {
 		r.plain(Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning})
 		m.Content, m.Reasoning = "", ""
 	}
-	if c.manyCalls || len(m.Calls) == 1 {
+	if c.manyCalls || len(m.Calls) == 1 || !c.toolRole {
 		r.callMessage(m, m.Calls)
 		return 0, nil
 	}
@@ -254,12 +298,6 @@ func (r *renderer) callMessage(m Message, calls []Call) {
 }
 
 func (r *renderer) result(m Message) {
-	if !r.f.caps.toolRole {
-		r.begin("user")
-		r.field("content", r.f.spec.resultText(m))
-		r.b.WriteByte('}')
-		return
-	}
 	r.begin("tool")
 	r.field("content", m.Content)
 	r.field("tool_call_id", r.id(m.CallID))
