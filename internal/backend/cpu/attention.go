@@ -32,6 +32,7 @@ type attentionPass struct {
 	e      *exec
 	o      *plan.Attention
 	layer  layerLayout
+	region []byte
 	heads  int // query heads per key head
 	window int
 	sinks  []float32
@@ -51,7 +52,7 @@ func (c *compiler) attention(o *plan.Attention) error {
 	if l.Heads <= 0 || o.Heads%l.Heads != 0 || o.Q.Width != o.Heads*l.KDim || o.Out.Width != o.Heads*l.VDim {
 		return fmt.Errorf("%d query heads of width %d over %d key heads of %d", o.Heads, o.Q.Width, l.Heads, l.KDim)
 	}
-	p := &attentionPass{e: e, o: o, layer: l, heads: o.Heads / l.Heads, sinks: e.vector(o.Sinks)}
+	p := &attentionPass{e: e, o: o, layer: l, region: e.region(o.Group, &l), heads: o.Heads / l.Heads, sinks: e.vector(o.Sinks)}
 	p.window = e.plan.Groups[o.Group].Window
 	if o.Window > 0 && (p.window == 0 || o.Window < p.window) {
 		p.window = o.Window
@@ -71,11 +72,9 @@ func (p *attentionPass) args(a *vec.AttendArgs, item, worker int) {
 	q, qStride := e.from(p.o.Q, s.row+t.row)
 	out, outStride := e.from(p.o.Out, s.row+t.row)
 	*a = vec.AttendArgs{
-		Base: e.pages[p.o.Group], Pages: s.Pages[p.o.Group],
-		PageStride: e.sizes.groups[p.o.Group].pageBytes,
-		KOff:       p.layer.off + h*p.layer.headBytes,
-		VOff:       p.layer.off + h*p.layer.headBytes + p.layer.vOff,
-		Type:       e.opt.KV, KDim: p.layer.KDim, VDim: p.layer.VDim, VInK: p.layer.VInK,
+		Base: p.region, Pages: s.Pages[p.o.Group], PageStride: p.layer.bytes,
+		KOff: h * p.layer.headBytes, VOff: h*p.layer.headBytes + p.layer.vOff,
+		Type: e.opt.KV, KDim: p.layer.KDim, VDim: p.layer.VDim, VInK: p.layer.VInK,
 		Rows: t.rows, Pos: s.Pos + t.row, Heads: p.heads,
 		Q: q[h*p.heads*p.layer.KDim:], QStride: qStride,
 		Out: out[h*p.heads*p.layer.VDim:], OutStride: outStride,
@@ -150,13 +149,14 @@ func (p *attentionPass) runMerge(worker, lo, hi int) {
 // storeKV returns what writes the keys and values of a row to their page.
 func (e *exec) storeKV(o *plan.StoreKV) func(r int) {
 	l := e.sizes.groups[o.Group].layers[o.Layer]
+	region := e.region(o.Group, &l)
 	return func(r int) {
 		pos := int(e.pos[r])
 		s := e.spanOf(r)
-		page := e.page(o.Group, s.Pages[o.Group][pos/backend.PageTokens])
+		page := region[int(s.Pages[o.Group][pos/backend.PageTokens])*l.bytes:][:l.bytes]
 		k := e.at(o.K, r)
 		for h := range l.Heads {
-			mem := page[l.off+h*l.headBytes:][:l.headBytes]
+			mem := page[h*l.headBytes:][:l.headBytes]
 			e.vec.StoreK(e.opt.KV, mem[:l.vOff], pos%backend.PageTokens, k[h*l.KDim:(h+1)*l.KDim])
 			if !l.VInK {
 				v := e.at(o.V, r)

@@ -230,9 +230,19 @@ func (e *exec) Wait() ([]float32, error) {
 	return logits[:n*e.plan.Vocab], nil
 }
 
-func (e *exec) page(group int, page int32) []byte {
-	n := e.sizes.groups[group].pageBytes
-	return e.pages[group][int(page)*n : (int(page)+1)*n]
+// region returns the memory of a layer's part of all pages of its group.
+func (e *exec) region(group int, l *layerLayout) []byte {
+	n := e.opt.Pages[group]
+	return e.pages[group][l.off*n : (l.off+l.bytes)*n]
+}
+
+// eachPart calls f with a page's part of every layer, and where it lies in a page that stands alone.
+func (e *exec) eachPart(group int, page int32, f func(part []byte, off int)) {
+	layers := e.sizes.groups[group].layers
+	for i := range layers {
+		l := &layers[i]
+		f(e.region(group, l)[int(page)*l.bytes:][:l.bytes], l.off)
+	}
 }
 
 func (e *exec) slot(slot int32) []float32 {
@@ -240,15 +250,34 @@ func (e *exec) slot(slot int32) []float32 {
 	return e.slots[int(slot)*n : (int(slot)+1)*n]
 }
 
-func (e *exec) PageBytes(group int) int                { return e.sizes.groups[group].pageBytes }
-func (e *exec) PageOut(dst []byte, group int, p int32) { copy(dst, e.page(group, p)) }
-func (e *exec) PageIn(group int, p int32, src []byte)  { copy(e.page(group, p), src) }
-func (e *exec) PageCopy(group int, dst, src int32)     { copy(e.page(group, dst), e.page(group, src)) }
-func (e *exec) SlotBytes() int                         { return 4 * e.sizes.slotFloats }
-func (e *exec) SlotOut(dst []byte, slot int32)         { copy(dst, bytesOf(e.slot(slot))) }
-func (e *exec) SlotIn(slot int32, src []byte)          { copy(bytesOf(e.slot(slot)), src) }
-func (e *exec) SlotCopy(dst, src int32)                { copy(e.slot(dst), e.slot(src)) }
-func (e *exec) SlotZero(slot int32)                    { clear(e.slot(slot)) }
+// PageBytes is the size of a page of a group.
+func (e *exec) PageBytes(group int) int { return e.sizes.groups[group].pageBytes }
+
+// PageOut copies a page to host memory.
+func (e *exec) PageOut(dst []byte, group int, p int32) {
+	e.eachPart(group, p, func(part []byte, off int) { copy(dst[off:], part) })
+}
+
+// PageIn copies a page from host memory.
+func (e *exec) PageIn(group int, p int32, src []byte) {
+	e.eachPart(group, p, func(part []byte, off int) { copy(part, src[off:]) })
+}
+
+// PageCopy copies one page to another.
+func (e *exec) PageCopy(group int, dst, src int32) {
+	layers := e.sizes.groups[group].layers
+	for i := range layers {
+		l := &layers[i]
+		mem := e.region(group, l)
+		copy(mem[int(dst)*l.bytes:][:l.bytes], mem[int(src)*l.bytes:])
+	}
+}
+
+func (e *exec) SlotBytes() int                 { return 4 * e.sizes.slotFloats }
+func (e *exec) SlotOut(dst []byte, slot int32) { copy(dst, bytesOf(e.slot(slot))) }
+func (e *exec) SlotIn(slot int32, src []byte)  { copy(bytesOf(e.slot(slot)), src) }
+func (e *exec) SlotCopy(dst, src int32)        { copy(e.slot(dst), e.slot(src)) }
+func (e *exec) SlotZero(slot int32)            { clear(e.slot(slot)) }
 
 // Close ends the threads and frees the memory.
 func (e *exec) Close() error {

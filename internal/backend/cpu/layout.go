@@ -6,8 +6,10 @@ import (
 )
 
 // layout says where the states of a plan lie. A page of a group holds, layer by layer and head by head, the keys
-// of PageTokens positions in blocks of 16 ([PageTokens/16][KDim][16]) and their values ([PageTokens][VDim]). A
-// slot holds the recurrent states one after the other.
+// of PageTokens positions in blocks of 16 ([PageTokens/16][KDim][16]) and their values ([PageTokens][VDim]). In
+// memory each layer has its own region, in which the layer's parts of all pages follow each other: attention reads
+// one layer at a time, and pages taken one after the other are then one run of memory. A slot holds the recurrent
+// states one after the other.
 type layout struct {
 	elem       int // bytes of a cached value
 	groups     []groupLayout
@@ -22,7 +24,8 @@ type groupLayout struct {
 
 type layerLayout struct {
 	plan.KVLayer
-	off       int // of the layer in a page
+	off       int // of the layer in a page; times the number of pages, of its region
+	bytes     int // of the layer in a page
 	headBytes int // of one head's keys and values
 	vOff      int // of the values after the keys
 }
@@ -41,7 +44,8 @@ func newLayout(p *plan.Plan, kv backend.KVType) layout {
 			if !kl.VInK {
 				ll.headBytes += roundUp(backend.PageTokens*kl.VDim*l.elem, align)
 			}
-			gl.pageBytes += kl.Heads * ll.headBytes
+			ll.bytes = kl.Heads * ll.headBytes
+			gl.pageBytes += ll.bytes
 			gl.layers = append(gl.layers, ll)
 		}
 		l.groups = append(l.groups, gl)
