@@ -25,8 +25,10 @@ type Request struct {
 	Raw          bool    // continue a text, without the chat template
 	Prompt       string  // the text
 	PromptTokens []int32 // the text as token ids, before Prompt; ids are checked
-	Suffix       string  // text behind the gap: fill in the middle
-	SuffixField  string
+	// PromptSpecial makes control tokens of those that are written out in Prompt: for clients that render their own.
+	PromptSpecial bool
+	Suffix        string // text behind the gap: fill in the middle
+	SuffixField   string
 
 	Format Format // refused until output can be constrained
 

@@ -1,0 +1,418 @@
+package chat
+
+import (
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/baleenrun/baleen/internal/engine"
+	"github.com/baleenrun/baleen/internal/sample"
+	"github.com/baleenrun/baleen/internal/tokenizer"
+	"github.com/baleenrun/baleen/internal/toolfmt"
+)
+
+// A choice is one answer of a stream: it turns the engine's events into deltas. It is for one goroutine.
+type choice struct {
+	s      *Stream
+	index  int
+	params sample.Params
+
+	engine  *engine.Stream
+	decoder *tokenizer.Decoder
+	parser  *toolfmt.Parser // nil: a text that is continued
+	stop    matcher
+
+	out       []int32 // generated tokens, those that were put in by the server included
+	limit     int     // most tokens of out; negative: no bound
+	generated int     // tokens that the model generated, the one that ended it included
+	reasoning int
+	cut       bool // thinking was ended, so the budget holds no more
+	calls     int
+	cutCall   bool
+	ids       map[int]string // of calls
+	queue     []Delta
+	logs      []TokenLog // of tokens whose text is held back
+	runes     int        // of text handed out
+	finished  bool
+
+	cached         int
+	queueSet       bool
+	queueWait      time.Duration
+	started        time.Time
+	firstAt, last  time.Time
+	engineFinished bool
+}
+
+func newChoice(s *Stream, index int, params sample.Params) *choice {
+	r, m := s.r, s.lease.Model
+	c := &choice{
+		s: s, index: index, params: params, decoder: m.Tokenizer.NewDecoder(false), limit: -1,
+		stop: matcher{words: append(append([]string(nil), r.Stop...), s.lease.Spec.Stop...)}, ids: map[int]string{},
+	}
+	switch {
+	case r.MaxTokens > 0:
+		c.limit = r.MaxTokens
+	case r.MaxTokens < 0:
+		c.limit = 0
+	case s.lease.Spec.MaxTokens > 0:
+		c.limit = s.lease.Spec.MaxTokens
+	}
+	if r.Context > 0 {
+		room := max(0, min(r.Context, m.Engine.Capacity())-len(s.prompt.tokens))
+		if c.limit < 0 || c.limit > room {
+			c.limit = room
+		}
+	}
+	if !s.prompt.raw {
+		c.parser = s.prompt.dress.format.NewParser(s.prompt.tools, toolfmt.Options{
+			SingleCall: r.SingleCall && len(s.prompt.tools) > 0, Required: r.Choice.Mode == ToolsRequired,
+			Forced: forcedName(r.Choice), InReasoning: s.prompt.inReasoning,
+		})
+		if s.prompt.fed != "" {
+			c.take(c.parser.Feed(s.prompt.fed))
+		}
+	}
+	return c
+}
+
+func forcedName(t ToolChoice) string {
+	if t.Mode == ToolNamed {
+		return t.Name
+	}
+	return ""
+}
+
+// start hands what is known so far to the engine.
+func (c *choice) start() error {
+	s := c.s
+	r, m := s.r, s.lease.Model
+	if r.Context > 0 && len(s.prompt.tokens) >= min(r.Context, m.Engine.Capacity()) {
+		return &engine.PromptTooLong{Tokens: len(s.prompt.tokens), Context: min(r.Context, m.Engine.Capacity())}
+	}
+	req := &engine.Request{
+		Tokens:      append(append([]int32(nil), s.prompt.tokens...), c.out...),
+		Sampling:    c.params,
+		StopTokens:  append(append([]int32(nil), s.prompt.dress.stops...), s.prompt.extraStops...),
+		KeepSpecial: true,
+		CacheSalt:   r.CacheSalt,
+	}
+	switch {
+	case c.limit == 0:
+		req.MaxTokens = -1
+	case c.limit > 0:
+		req.MaxTokens = c.limit - len(c.out)
+	}
+	if r.LogProbs {
+		req.LogProbs = r.TopLogs + 1
+	}
+	if r.PromptLogProbs && c.index == 0 && len(c.out) == 0 {
+		req.PromptLogits = s.promptLogits()
+	}
+	es, err := m.Engine.Generate(s.ctx, req)
+	if err != nil {
+		return err
+	}
+	if c.started.IsZero() {
+		c.started = time.Now()
+	}
+	c.engine, c.engineFinished = es, false
+	return nil
+}
+
+// next returns the next delta of this answer, false after its Finish.
+func (c *choice) next() (Delta, bool) {
+	for {
+		if len(c.queue) > 0 {
+			d := c.queue[0]
+			c.queue = c.queue[1:]
+			return d, true
+		}
+		if c.finished {
+			return Delta{}, false
+		}
+		ev, ok := c.engine.Next()
+		switch {
+		case !ok:
+			c.end(Failed, "", &Error{Kind: Internal, Msg: "the engine's stream ended without its last event"})
+		case ev.Done:
+			c.engineDone(ev)
+			c.ended(ev)
+		default:
+			c.token(ev)
+		}
+	}
+}
+
+// engineDone notes what a run of the engine took.
+func (c *choice) engineDone(ev engine.Event) {
+	c.engineFinished = true
+	if !c.queueSet {
+		c.queueSet, c.queueWait, c.cached = true, ev.Usage.Queue, ev.Usage.Cached
+	}
+}
+
+// ended turns the engine's last event into the answer's.
+func (c *choice) ended(ev engine.Event) {
+	if ev.StopToken >= 0 {
+		c.generated++
+		c.clock()
+	}
+	switch ev.Reason {
+	case engine.FinishCancelled, engine.FinishError:
+		c.end(Failed, "", streamError(ev))
+		return
+	}
+	if c.text(c.decoder.Flush()) {
+		return
+	}
+	if c.parser != nil && c.take(c.parser.End()) {
+		return
+	}
+	if c.flushStop() {
+		return
+	}
+	reason := Stop
+	switch {
+	case ev.Reason == engine.FinishLength || c.cutCall:
+		reason = Length
+	case c.calls > 0:
+		reason = ToolCalls
+	}
+	c.end(reason, "", nil)
+}
+
+func streamError(ev engine.Event) *Error {
+	if ev.Err == nil {
+		return &Error{Kind: Cancelled}
+	}
+	return AsError(engineError(ev.Err))
+}
+
+// clock notes the time of a token.
+func (c *choice) clock() {
+	now := time.Now()
+	h, name := c.s.svc.o.Hooks, c.s.lease.Spec.Name
+	if c.firstAt.IsZero() {
+		c.firstAt = now
+		if h.FirstTok != nil {
+			h.FirstTok(name, now.Sub(c.s.began))
+		}
+	} else if h.Gap != nil {
+		h.Gap(name, now.Sub(c.last))
+	}
+	c.last = now
+}
+
+// token takes one generated token.
+func (c *choice) token(ev engine.Event) {
+	c.generated++
+	c.clock()
+	c.out = append(c.out, ev.Token)
+	m := c.s.lease.Model
+	thinking := c.parser != nil && c.parser.InReasoning()
+	if thinking {
+		c.reasoning++
+	}
+	if c.s.r.LogProbs {
+		c.logs = append(c.logs, m.tokenLog(ev.Token, ev.LogProb, ev.Top))
+	}
+	if m.Tokenizer.IsSpecial(ev.Token) && !c.s.prompt.dress.visible[ev.Token] {
+		return
+	}
+	if c.text(c.decoder.Next(ev.Token)) {
+		return
+	}
+	if !thinking || c.cut || !c.parser.InReasoning() {
+		return
+	}
+	if b := c.s.r.ThinkingBudget; b > 0 && c.reasoning >= b || c.s.endThinking.Load() {
+		c.stopThinking()
+	}
+}
+
+// stopThinking goes on behind the mark that ends reasoning: the engine gets a new request with what was generated,
+// whose prefix its cache has.
+func (c *choice) stopThinking() {
+	c.cut = true
+	_, shut := c.s.prompt.dress.format.ThinkTags()
+	if shut == "" {
+		return
+	}
+	c.drain()
+	text := c.decoder.Flush() + "\n" + shut + "\n\n"
+	m := c.s.lease.Model
+	c.out = m.Tokenizer.EncodeParts(c.out, []tokenizer.Part{{Text: "\n" + shut + "\n\n", Special: true}}, tokenizer.Options{})
+	c.decoder = m.Tokenizer.NewDecoder(false)
+	if c.text(text) {
+		return
+	}
+	if c.limit >= 0 && len(c.out) >= c.limit {
+		c.end(Length, "", nil)
+		return
+	}
+	if err := c.start(); err != nil {
+		c.end(Failed, "", AsError(engineError(err)))
+	}
+}
+
+// text hands decoded text on; it reports whether that ended the answer.
+func (c *choice) text(t string) bool {
+	if t == "" {
+		return false
+	}
+	if c.s.trace.Record != nil && c.index == 0 {
+		c.s.rawMu.Lock()
+		c.s.raw.WriteString(t)
+		c.s.rawMu.Unlock()
+	}
+	if c.parser == nil {
+		return c.answer(t)
+	}
+	return c.take(c.parser.Feed(t))
+}
+
+// take turns the parser's events into deltas; it reports whether one ended the answer.
+func (c *choice) take(events []toolfmt.Event) bool {
+	for _, ev := range events {
+		switch ev.Kind {
+		case toolfmt.Text:
+			if c.answer(ev.Text) {
+				return true
+			}
+		case toolfmt.Reasoning:
+			c.logs = nil
+			c.push(Delta{Kind: ReasoningDelta, Text: ev.Text})
+		case toolfmt.CallStart:
+			c.logs = nil
+			if c.flushStop() {
+				return true
+			}
+			c.ids[ev.Index] = NewID("call_")
+			c.push(Delta{Kind: CallStart, Index: ev.Index, Call: &Call{ID: c.ids[ev.Index], Name: ev.Call.Name}})
+		case toolfmt.CallArgs:
+			c.push(Delta{Kind: CallArgs, Index: ev.Index, Text: ev.Text})
+		case toolfmt.CallEnd:
+			c.calls++
+			c.cutCall = c.cutCall || ev.Cut
+			c.push(Delta{Kind: CallEnd, Index: ev.Index, Call: &Call{ID: c.ids[ev.Index], Name: ev.Call.Name, Arguments: ev.Call.Arguments}})
+		}
+	}
+	if c.parser.Done() && c.calls > 0 {
+		c.drain()
+		c.end(ToolCalls, "", nil)
+		return true
+	}
+	return false
+}
+
+// answer hands out text of the answer, up to a stop string; it reports whether there was one.
+func (c *choice) answer(t string) bool {
+	out, hit := c.stop.push(t)
+	c.say(out)
+	if hit != "" {
+		c.drain()
+		c.end(StopSequence, hit, nil)
+		return true
+	}
+	return false
+}
+
+// flushStop hands out text that might have begun a stop string.
+func (c *choice) flushStop() bool {
+	c.say(c.stop.flush())
+	return false
+}
+
+func (c *choice) say(text string) {
+	if text == "" {
+		return
+	}
+	d := Delta{Kind: TextDelta, Text: text}
+	if len(c.logs) > 0 {
+		at := c.runes
+		for i := range c.logs {
+			c.logs[i].Offset = at
+			at += utf8.RuneCountInString(c.logs[i].Text)
+		}
+		d.Tokens, c.logs = c.logs, nil
+	}
+	c.runes += utf8.RuneCountInString(text)
+	c.push(d)
+}
+
+func (c *choice) push(d Delta) {
+	d.Choice = c.index
+	c.queue = append(c.queue, d)
+}
+
+// end puts the answer's Finish into the queue.
+func (c *choice) end(r Reason, stop string, err *Error) {
+	if c.finished {
+		return
+	}
+	c.finished = true
+	c.push(Delta{Kind: Finish, Reason: r, StopString: stop, Err: err})
+}
+
+// drain cancels the engine's stream and waits for its end.
+func (c *choice) drain() {
+	if c.engine == nil || c.engineFinished {
+		return
+	}
+	c.engine.Close()
+	for {
+		ev, ok := c.engine.Next()
+		if !ok {
+			c.engineFinished = true
+			return
+		}
+		if ev.Done {
+			c.engineDone(ev)
+			return
+		}
+	}
+}
+
+// matcher finds stop strings in text that comes in pieces. It holds back what may begin one.
+type matcher struct {
+	words []string
+	held  string
+}
+
+// push returns the text that is certainly no part of a stop string, and the stop string that was found: the one that
+// ends first, of several the longest. So it does not matter how the text is cut into pieces.
+func (m *matcher) push(t string) (out, hit string) {
+	if len(m.words) == 0 {
+		return t, ""
+	}
+	m.held += t
+	end := math.MaxInt
+	for _, w := range m.words {
+		i := strings.Index(m.held, w)
+		if e := i + len(w); i >= 0 && (e < end || e == end && len(w) > len(hit)) {
+			end, hit = e, w
+		}
+	}
+	if hit != "" {
+		out, m.held = m.held[:end-len(hit)], ""
+		return out, hit
+	}
+	keep := 0
+	for _, w := range m.words {
+		for n := min(len(w)-1, len(m.held)); n > keep; n-- {
+			if strings.HasSuffix(m.held, w[:n]) {
+				keep = n
+				break
+			}
+		}
+	}
+	out, m.held = m.held[:len(m.held)-keep], m.held[len(m.held)-keep:]
+	return out, ""
+}
+
+func (m *matcher) flush() string {
+	t := m.held
+	m.held = ""
+	return t
+}

@@ -1,0 +1,151 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/baleenrun/baleen/internal/chattmpl"
+	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/toolfmt"
+)
+
+// A Model is a loaded model with what belongs to conversations: its formats of prompts, calls and reasoning.
+type Model struct {
+	*model.Model
+	bytes int64
+	vars  []chattmpl.KV
+
+	own   dress            // of the model's own template
+	mu    sync.Mutex       // guards other
+	other map[string]dress // of templates that Specs bring, by source
+}
+
+// A dress is a template with the format that belongs to it.
+type dress struct {
+	template *chattmpl.Template
+	err      error // of reading it
+	format   *toolfmt.Format
+	stops    []int32
+	visible  map[int32]bool // control tokens that the parser reads
+}
+
+// Open opens the model at path for a pool.
+func Open(ctx context.Context, path string, o model.Options) (*Model, error) {
+	m, err := model.Open(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Model{Model: m, bytes: m.Memory.Weights + m.Memory.Scratch, other: map[string]dress{}}
+	stats := m.Engine.Stats()
+	for g, p := range stats.Groups {
+		if g < len(m.Memory.Page) {
+			c.bytes += int64(p.Total) * m.Memory.Page[g]
+		}
+	}
+	c.bytes += int64(stats.SlotsFree+stats.SlotsCached+stats.SlotsHeld) * m.Memory.Slot
+	c.vars = c.variables()
+	c.own = c.dress(m.Info.ChatTemplate)
+	return c, nil
+}
+
+// Bytes is the memory that the model takes.
+func (m *Model) Bytes() int64 { return m.bytes }
+
+// Format is how the model writes calls and reasoning with its own template.
+func (m *Model) Format() *toolfmt.Format { return m.own.format }
+
+// dressFor returns the template of a source, "" being the model's own.
+func (m *Model) dressFor(source string) dress {
+	if source == "" || source == m.Info.ChatTemplate {
+		return m.own
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, ok := m.other[source]
+	if !ok {
+		if len(m.other) >= 64 { // sources come from stored models; a bound all the same
+			clear(m.other)
+		}
+		d = m.dress(source)
+		m.other[source] = d
+	}
+	return d
+}
+
+func (m *Model) dress(source string) dress {
+	var d dress
+	if source != "" {
+		d.template, d.err = chattmpl.Parse("chat template", source)
+	}
+	d.format = toolfmt.For(toolfmt.Hints{
+		Template: source, Architecture: m.Info.Type, Name: m.Info.Name,
+		HasToken: func(t string) bool { _, ok := m.Tokenizer.ID(t); return ok },
+	})
+	d.visible = map[int32]bool{}
+	for _, t := range d.format.VisibleTokens() {
+		if id, ok := m.Tokenizer.ID(t); ok {
+			d.visible[id] = true
+		}
+	}
+	d.stops = slices.Clone(m.Tokenizer.EOS())
+	for _, id := range m.Info.EOS {
+		if id >= 0 && int(id) < m.Plan.Vocab && !slices.Contains(d.stops, id) {
+			d.stops = append(d.stops, id)
+		}
+	}
+	for _, t := range d.format.StopTokens() {
+		if id, ok := m.Tokenizer.ID(t); ok && !slices.Contains(d.stops, id) {
+			d.stops = append(d.stops, id)
+		}
+	}
+	return d
+}
+
+// variables are those that every template gets.
+func (m *Model) variables() []chattmpl.KV {
+	spelling := func(id int32, ok bool) chattmpl.Value {
+		if ok {
+			if text, ok := m.Tokenizer.Token(id); ok {
+				return chattmpl.Text(text)
+			}
+		}
+		return chattmpl.Text("")
+	}
+	bos, hasBOS := m.Tokenizer.BOS()
+	vars := []chattmpl.KV{{Key: "bos_token", Value: spelling(bos, hasBOS)}}
+	if eos := m.Tokenizer.EOS(); len(eos) > 0 {
+		return append(vars, chattmpl.KV{Key: "eos_token", Value: spelling(eos[0], true)})
+	}
+	return append(vars, chattmpl.KV{Key: "eos_token", Value: chattmpl.Text("")})
+}
+
+// Thinks reports whether the model can reason before it answers.
+func (m *Model) Thinks() bool {
+	open, _ := m.own.format.ThinkTags()
+	return open != "" || m.own.format.SupportsThinkingSwitch()
+}
+
+// templateOf refuses conversations with a model that has no usable template.
+func (d dress) usable(info string) error {
+	switch {
+	case d.err != nil:
+		return &Error{Kind: Unavailable, Msg: fmt.Sprintf("the chat template of model %s cannot be read", info), Err: d.err}
+	case d.template == nil:
+		return &Error{Kind: Unsupported, Field: "model", Msg: fmt.Sprintf("%s is a base model without a chat template: it continues texts only", info)}
+	}
+	return nil
+}
+
+// templateError words a template's refusal.
+func templateError(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, chattmpl.ErrRaised), errors.Is(err, chattmpl.ErrLimit):
+		return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template refused the conversation: " + err.Error(), Err: err}
+	}
+	return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template cannot render this conversation: " + err.Error(), Err: err}
+}

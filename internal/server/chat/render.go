@@ -1,0 +1,298 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/baleenrun/baleen/internal/tokenizer"
+	"github.com/baleenrun/baleen/internal/toolfmt"
+)
+
+// A prompt is a request as the model sees it.
+type prompt struct {
+	tokens      []int32
+	text        string
+	dress       dress
+	tools       []toolfmt.Tool // nil: the answer's calls are not looked for
+	inReasoning bool
+	fed         string  // text that stands at the prompt's end and belongs to the answer, for the parser
+	extraStops  []int32 // beside the dress's
+	raw         bool
+}
+
+// render turns a request into tokens.
+func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, error) {
+	if r.Raw {
+		return m.renderRaw(r)
+	}
+	p := &prompt{dress: m.dressFor(spec.Template)}
+	if err := p.dress.usable(spec.Name); err != nil {
+		return nil, err
+	}
+	f := p.dress.format
+	opt, err := m.thinking(r, f)
+	if err != nil {
+		return nil, err
+	}
+	messages := withDefaults(r.Messages, spec)
+	prefill := ""
+	if n := len(messages); r.Continue && n > 0 && messages[n-1].Role == Assistant && len(messages[n-1].Calls) == 0 {
+		if prefill, err = textOf(messages[n-1]); err != nil {
+			return nil, err
+		}
+		messages = messages[:n-1]
+	}
+	ms, err := convert(messages)
+	if err != nil {
+		return nil, err
+	}
+	if r.Choice.Mode != ToolsNone {
+		for _, t := range r.Tools {
+			p.tools = append(p.tools, toolfmt.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		}
+	}
+	out, err := f.Render(ctx, p.dress.template, ms, p.tools, opt, m.vars)
+	if err != nil {
+		return nil, templateError(err)
+	}
+	var parts []tokenizer.Part
+	for _, s := range out.Spans() {
+		parts = append(parts, tokenizer.Part{Text: s.Text, Special: !s.FromInput})
+	}
+	p.text = out.Text()
+	p.inReasoning = f.OpensReasoning(p.text)
+	add := func(text string, special bool) {
+		p.text += text
+		parts = append(parts, tokenizer.Part{Text: text, Special: special})
+	}
+	open, shut := f.ThinkTags()
+	if p.inReasoning && (opt.Thinking != nil && !*opt.Thinking || prefill != "" || forces(r.Choice)) {
+		add("\n"+shut+"\n\n", true)
+		p.inReasoning = false
+	}
+	if opt.Thinking != nil && !*opt.Thinking && !f.SupportsThinkingSwitch() && !p.inReasoning && open != "" && p.text == out.Text() {
+		add(open+"\n\n"+shut+"\n\n", true)
+	}
+	if prefill != "" {
+		add(prefill, false)
+	}
+	if forces(r.Choice) && prefill == "" {
+		if text, ok := f.CallPrefix(r.Choice.Name); ok {
+			before, after, found := strings.Cut(text, r.Choice.Name)
+			if r.Choice.Name == "" || !found {
+				before, after = text, ""
+			}
+			add(before, true)
+			if found && r.Choice.Name != "" {
+				add(r.Choice.Name, false)
+			}
+			if after != "" {
+				add(after, true)
+			}
+			p.fed = text
+		}
+	}
+	p.tokens = m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{})
+	return p, nil
+}
+
+func forces(c ToolChoice) bool { return c.Mode == ToolsRequired || c.Mode == ToolNamed }
+
+// thinking says what the template is told of reasoning.
+func (m *Model) thinking(r *Request, f *toolfmt.Format) (toolfmt.PromptOptions, error) {
+	o := toolfmt.PromptOptions{Thinking: r.Thinking}
+	open, _ := f.ThinkTags()
+	if r.Thinking != nil && *r.Thinking && r.ThinkingField != "" && open == "" && !f.SupportsThinkingSwitch() {
+		return o, Unsupportedf(r.ThinkingField, "%s does not think", m.Info.Name)
+	}
+	if r.Effort == "" {
+		return o, nil
+	}
+	if f.SupportsEffort() {
+		o.Effort = r.Effort
+		if r.Effort == "none" || r.Effort == "minimal" {
+			o.Effort = "low"
+		}
+		return o, nil
+	}
+	if o.Thinking == nil {
+		on := r.Effort != "none" && r.Effort != "minimal"
+		o.Thinking = &on
+	}
+	return o, nil
+}
+
+// withDefaults puts a Spec's system text and messages before a conversation.
+func withDefaults(ms []Message, spec *Spec) []Message {
+	hasSystem := slices.ContainsFunc(ms, func(m Message) bool { return m.Role == System || m.Role == Developer })
+	var out []Message
+	if spec.System != "" && !hasSystem {
+		out = append(out, Text(System, spec.System))
+	}
+	if len(spec.Messages) > 0 {
+		n := 0 // behind the system message
+		for n < len(ms) && (ms[n].Role == System || ms[n].Role == Developer) {
+			n++
+		}
+		out = append(append(append(out, ms[:n]...), spec.Messages...), ms[n:]...)
+		return out
+	}
+	return append(out, ms...)
+}
+
+// convert puts messages into the shape that formats render.
+func convert(ms []Message) ([]toolfmt.Message, error) {
+	out := make([]toolfmt.Message, 0, len(ms))
+	for _, m := range ms {
+		text, err := textOf(m)
+		if err != nil {
+			return nil, err
+		}
+		if m.Role == ToolRole && m.IsError {
+			text = "Error: " + text
+		}
+		t := toolfmt.Message{Role: m.Role, Content: text, Reasoning: m.Reasoning, CallID: m.CallID, ToolName: m.ToolName}
+		for _, c := range m.Calls {
+			t.Calls = append(t.Calls, toolfmt.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// textOf joins a message's parts, a line break between them.
+func textOf(m Message) (string, error) {
+	if len(m.Parts) == 1 && m.Parts[0].Media == TextMedia {
+		return m.Parts[0].Text, nil
+	}
+	var b strings.Builder
+	for i, p := range m.Parts {
+		if p.Media != TextMedia {
+			field := p.Field
+			if field == "" {
+				field = m.Field
+			}
+			return "", Unsupportedf(field, "this model does not take %s input", p.Media)
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String(), nil
+}
+
+// renderRaw makes the prompt of a text that is continued.
+func (m *Model) renderRaw(r *Request) (*prompt, error) {
+	p := &prompt{dress: m.own, raw: true}
+	switch {
+	case r.Suffix != "":
+		return p, m.fillIn(p, r)
+	case len(r.PromptTokens) > 0:
+		p.tokens = r.PromptTokens
+		for i, id := range p.tokens {
+			if id < 0 || int(id) >= m.Plan.Vocab {
+				return nil, Invalidf("prompt", "token %d at position %d: the model has %s tokens", id, i, thousands(m.Plan.Vocab))
+			}
+		}
+		p.text = m.Tokenizer.Decode(p.tokens, false)
+	case r.PromptSpecial:
+		p.text = r.Prompt
+		p.tokens = m.Tokenizer.Encode(nil, r.Prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
+	default:
+		p.text = r.Prompt
+		p.tokens = m.Text(r.Prompt)
+	}
+	if len(p.tokens) == 0 {
+		return nil, Invalidf("prompt", "an empty prompt has no continuation: send a text")
+	}
+	return p, nil
+}
+
+// fills are the control tokens around the parts of a text with a gap, as models were trained with them; suffixFirst
+// tells the order.
+var fills = []struct {
+	prefix, suffix, middle string
+	suffixFirst            bool
+}{
+	{prefix: "<|fim_prefix|>", suffix: "<|fim_suffix|>", middle: "<|fim_middle|>"},
+	{prefix: "<fim_prefix>", suffix: "<fim_suffix>", middle: "<fim_middle>"},
+	{prefix: "<｜fim▁begin｜>", suffix: "<｜fim▁hole｜>", middle: "<｜fim▁end｜>"},
+	{prefix: "<|code_prefix|>", suffix: "<|code_suffix|>", middle: "<|code_middle|>"},
+	{prefix: "[PREFIX]", suffix: "[SUFFIX]", suffixFirst: true},
+}
+
+// fileMarks end the text in a gap.
+var fileMarks = []string{"<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<|file_separator|>", "<file_sep>", "<fim_pad>"}
+
+// fillIn makes the prompt of a text with a gap.
+func (m *Model) fillIn(p *prompt, r *Request) error {
+	has := func(t string) bool { _, ok := m.Tokenizer.ID(t); return t == "" || ok }
+	for _, f := range fills {
+		if !has(f.prefix) || !has(f.suffix) || !has(f.middle) {
+			continue
+		}
+		parts := []tokenizer.Part{
+			{Text: f.prefix, Special: true}, {Text: r.Prompt},
+			{Text: f.suffix, Special: true}, {Text: r.Suffix}, {Text: f.middle, Special: true},
+		}
+		if f.suffixFirst {
+			parts = []tokenizer.Part{{Text: f.suffix, Special: true}, {Text: r.Suffix}, {Text: f.prefix, Special: true}, {Text: r.Prompt}}
+		}
+		for _, part := range parts {
+			p.text += part.Text
+		}
+		p.tokens = m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{})
+		for _, t := range append([]string{f.prefix, f.suffix, f.middle}, fileMarks...) {
+			if id, ok := m.Tokenizer.ID(t); ok {
+				p.extraStops = append(p.extraStops, id)
+			}
+		}
+		return nil
+	}
+	field := r.SuffixField
+	if field == "" {
+		field = "suffix"
+	}
+	return Unsupportedf(field, "%s was not trained to fill in the middle of a text", m.Info.Name)
+}
+
+// check refuses what no model can do, before one is loaded.
+func (r *Request) check() error {
+	if r.Format.Kind != "" {
+		return Unsupportedf(r.Format.Field, "output cannot be held to a format yet: ask for it in the prompt")
+	}
+	names := map[string]bool{}
+	for i, t := range r.Tools {
+		field := t.Field
+		if field == "" {
+			field = fmt.Sprintf("tools[%d]", i)
+		}
+		switch {
+		case t.Strict:
+			return Unsupportedf(field, "strict tools are not supported yet: leave strict out")
+		case t.Name == "":
+			return Invalidf(field, "the tool has no name")
+		case names[t.Name]:
+			return Invalidf(field, "there are two tools named %q", t.Name)
+		}
+		names[t.Name] = true
+	}
+	if forces(r.Choice) && len(r.Tools) == 0 {
+		return Invalidf(r.Choice.Field, "a call is demanded, and there are no tools")
+	}
+	if r.Choice.Mode == ToolNamed && !names[r.Choice.Name] {
+		return Invalidf(r.Choice.Field, "there is no tool named %q", r.Choice.Name)
+	}
+	for _, s := range r.Stop {
+		if s == "" {
+			return Invalidf("stop", "an empty stop string would end every answer at once")
+		}
+	}
+	if !r.Raw && len(r.Messages) == 0 {
+		return Invalidf("messages", "there are no messages")
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/engine"
+	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/pool"
+	"github.com/baleenrun/baleen/internal/sample"
+)
+
+// Options say what a Service works with.
+type Options struct {
+	Catalog Catalog
+	Pool    *pool.Pool[*Model]
+	// MaxTime bounds every request; 0: not bounded.
+	MaxTime time.Duration
+	Hooks   Hooks
+}
+
+// Hooks are told what happens, for metrics. Nil ones are not called.
+type Hooks struct {
+	Started  func(model string)
+	FirstTok func(model string, d time.Duration)
+	Gap      func(model string, d time.Duration) // between tokens of one answer
+	Ended    func(model string, u Usage, end string)
+}
+
+// A Service runs requests.
+type Service struct {
+	o Options
+
+	mu   sync.Mutex
+	live map[string]*Stream // by the id of the HTTP request
+}
+
+// New returns a service.
+func New(o Options) *Service { return &Service{o: o, live: map[string]*Stream{}} }
+
+// Catalog returns the models that requests may name.
+func (s *Service) Catalog() Catalog { return s.o.Catalog }
+
+// Pool returns the loaded models.
+func (s *Service) Pool() *pool.Pool[*Model] { return s.o.Pool }
+
+// A Lease is a loaded model that stays until Release.
+type Lease struct {
+	Spec  Spec
+	Model *Model
+	Load  time.Duration // what the caller waited for loading
+	l     *pool.Lease[*Model]
+}
+
+// Release gives the model back.
+func (l *Lease) Release() { l.l.Release() }
+
+// Acquire lends the model of a name and loads it first where needed.
+func (s *Service) Acquire(ctx context.Context, name string, keep *time.Duration) (*Lease, error) {
+	spec, err := s.o.Catalog.Resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	TraceOf(ctx).model(spec.Name)
+	began := time.Now()
+	l, err := s.o.Pool.Acquire(ctx, spec.Path, keep)
+	if err != nil {
+		return nil, poolError(spec.Name, err)
+	}
+	return &Lease{Spec: spec, Model: l.Model, Load: time.Since(began), l: l}, nil
+}
+
+// Unload closes the model of a name when nobody uses it. It reports whether it was loaded.
+func (s *Service) Unload(ctx context.Context, name string) (bool, error) {
+	spec, err := s.o.Catalog.Resolve(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	return s.o.Pool.Unload(spec.Path), nil
+}
+
+func poolError(name string, err error) error {
+	var full *pool.FullError
+	var large *pool.TooLargeError
+	var mem *model.NoMemoryError
+	var known *Error
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &full):
+		return &Error{Kind: Overloaded, Model: name, RetryAfter: 5 * time.Second, Msg: "there is no room for model " + name + ": " + full.Error(), Err: err}
+	case errors.As(err, &large), errors.As(err, &mem):
+		return &Error{Kind: Unavailable, Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
+	case errors.Is(err, pool.ErrClosed):
+		return &Error{Kind: Unavailable, Err: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &Error{Kind: Internal, Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
+}
+
+// Count returns the exact number of tokens of the prompt that Run would compute.
+func (s *Service) Count(ctx context.Context, r *Request) (int, error) {
+	tokens, _, err := s.Render(ctx, r)
+	return len(tokens), err
+}
+
+// Render returns the prompt as the model would see it, as tokens and as text. The model is loaded for it.
+func (s *Service) Render(ctx context.Context, r *Request) ([]int32, string, error) {
+	if err := r.check(); err != nil {
+		return nil, "", err
+	}
+	l, err := s.Acquire(ctx, r.Model, r.KeepAlive)
+	if err != nil {
+		return nil, "", err
+	}
+	defer l.Release()
+	p, err := l.Model.render(ctx, r, &l.Spec)
+	if err != nil {
+		return nil, "", err
+	}
+	return p.tokens, p.text, nil
+}
+
+// Run starts a request. A request that can never run is refused with an *Error; everything later comes out of the
+// stream. The caller closes the stream.
+func (s *Service) Run(ctx context.Context, r *Request) (_ *Stream, err error) {
+	began := time.Now()
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.bound(ctx, r)
+	defer func() {
+		if err != nil {
+			cancel(nil)
+		}
+	}()
+	l, err := s.Acquire(ctx, r.Model, r.KeepAlive)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.Release()
+		}
+	}()
+	p, err := l.Model.render(ctx, r, &l.Spec)
+	if err != nil {
+		return nil, err
+	}
+	st, err := newStream(ctx, cancel, s, r, l, p)
+	if err != nil {
+		return nil, err
+	}
+	st.began = began
+	if s.o.Hooks.Started != nil {
+		s.o.Hooks.Started(l.Spec.Name)
+	}
+	if id := st.trace.ID; id != "" {
+		s.mu.Lock()
+		s.live[id] = st
+		s.mu.Unlock()
+	}
+	return st, nil
+}
+
+// bound gives a request its deadline.
+func (s *Service) bound(ctx context.Context, r *Request) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	end := r.Deadline
+	if s.o.MaxTime > 0 {
+		if limit := time.Now().Add(s.o.MaxTime); end.IsZero() || limit.Before(end) {
+			end = limit
+		}
+	}
+	if end.IsZero() {
+		return ctx, cancel
+	}
+	ctx, stop := context.WithDeadline(ctx, end)
+	return ctx, func(err error) { cancel(err); stop() }
+}
+
+// EndThinking makes the answers of a running request end their reasoning at the next token. It reports whether there
+// is such a request. id is that of the HTTP request.
+func (s *Service) EndThinking(id string) bool {
+	s.mu.Lock()
+	st := s.live[id]
+	s.mu.Unlock()
+	if st == nil {
+		return false
+	}
+	st.endThinking.Store(true)
+	return true
+}
+
+func (s *Service) forget(st *Stream) {
+	if id := st.trace.ID; id != "" {
+		s.mu.Lock()
+		if s.live[id] == st {
+			delete(s.live, id)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// sampling merges what the request, the model and the dialect say.
+func (r *Request) sampling(spec *Spec) (sample.Params, error) {
+	layers := []*Sampling{&r.Sampling, &spec.Sampling}
+	if r.Sampling.Default != nil {
+		layers = append(layers, r.Sampling.Default)
+	}
+	var p sample.Params
+	for i := len(layers) - 1; i >= 0; i-- {
+		layers[i].onto(&p)
+	}
+	if err := p.Validate(); err != nil {
+		var pe *sample.ParamError
+		if errors.As(err, &pe) {
+			return p, &Error{Kind: Invalid, Field: pe.Name, Msg: fmt.Sprintf("%v is not allowed: want %s", pe.Value, pe.Want), Err: err}
+		}
+		return p, err
+	}
+	if !p.HasSeed {
+		p.Seed, p.HasSeed = rand.Uint64(), true
+	}
+	return p, nil
+}
+
+func (s *Sampling) onto(p *sample.Params) {
+	set := func(dst *float32, v *float32) {
+		if v != nil {
+			*dst = *v
+		}
+	}
+	set(&p.Temperature, s.Temperature)
+	set(&p.TopP, s.TopP)
+	set(&p.MinP, s.MinP)
+	set(&p.TypicalP, s.TypicalP)
+	set(&p.RepetitionPenalty, s.RepetitionPenalty)
+	set(&p.PresencePenalty, s.PresencePenalty)
+	set(&p.FrequencyPenalty, s.FrequencyPenalty)
+	if s.TopK != nil {
+		p.TopK = max(*s.TopK, 0)
+	}
+	if s.RepeatLastN != nil {
+		p.RepeatLastN = *s.RepeatLastN
+	}
+	if s.Seed != nil {
+		p.Seed, p.HasSeed = *s.Seed, true
+	}
+	if s.LogitBias != nil {
+		p.LogitBias = s.LogitBias
+	}
+}
+
+// engineError words the engine's refusals.
+func engineError(err error) error {
+	var long *engine.PromptTooLong
+	var bad *engine.BadToken
+	var req *engine.BadRequest
+	var full *engine.QueueFull
+	switch {
+	case errors.As(err, &long):
+		return &Error{Kind: PromptTooLong, Tokens: long.Tokens, Context: long.Context, Err: err}
+	case errors.As(err, &bad):
+		field := "prompt"
+		if bad.Position < 0 {
+			field = "logit_bias"
+		}
+		return &Error{Kind: Invalid, Field: field, Msg: bad.Error(), Err: err}
+	case errors.As(err, &req):
+		return &Error{Kind: Invalid, Field: req.Field, Msg: req.Problem, Err: err}
+	case errors.As(err, &full):
+		return &Error{Kind: Overloaded, RetryAfter: 2 * time.Second, Msg: full.Error(), Err: err}
+	case errors.Is(err, engine.ErrClosed):
+		return &Error{Kind: Unavailable, Err: err}
+	}
+	return err
+}

@@ -1,0 +1,239 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/sample"
+)
+
+// A Stream is the output of one request. Its methods are for one goroutine; to cancel it from another one, end the
+// context. Close may be called more than once.
+type Stream struct {
+	svc    *Service
+	r      *Request
+	lease  *Lease
+	prompt *prompt
+	trace  *Trace
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	began  time.Time
+
+	choices     []*choice
+	merged      chan Delta // of several answers
+	open        int        // answers without their Finish
+	endThinking atomic.Bool
+	failed      *Error
+	end         string
+	done        bool // Done was handed out
+	closeOnce   sync.Once
+
+	logs      []TokenLog // of the prompt, where asked for
+	logsReady chan struct{}
+
+	raw   bytes.Buffer // what the model wrote, where the trace records
+	rawMu sync.Mutex
+}
+
+func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service, r *Request, l *Lease, p *prompt) (*Stream, error) {
+	params, err := r.sampling(&l.Spec)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{svc: svc, r: r, lease: l, prompt: p, trace: TraceOf(ctx), ctx: ctx, cancel: cancel, logsReady: make(chan struct{})}
+	s.trace.record("prompt.txt", []byte(p.text))
+	n := max(r.N, 1)
+	for i := range n {
+		c := newChoice(s, i, params)
+		c.params.Seed += uint64(i) // answers differ, and the first is that of N = 1
+		s.choices = append(s.choices, c)
+	}
+	for _, c := range s.choices {
+		if err := c.start(); err != nil {
+			cancel(err)
+			for _, c := range s.choices {
+				c.drain()
+			}
+			return nil, engineError(err)
+		}
+	}
+	s.open = n
+	if n > 1 {
+		s.merged = make(chan Delta, 64)
+		var wg sync.WaitGroup
+		for _, c := range s.choices {
+			wg.Go(func() {
+				for {
+					d, ok := c.next()
+					if !ok {
+						return
+					}
+					s.merged <- d
+				}
+			})
+		}
+		go func() { wg.Wait(); close(s.merged) }()
+	}
+	return s, nil
+}
+
+// Model returns the model's name in the catalog.
+func (s *Stream) Model() string { return s.lease.Spec.Name }
+
+// PromptCount returns the number of prompt tokens.
+func (s *Stream) PromptCount() int { return len(s.prompt.tokens) }
+
+// PromptText returns the prompt as the model sees it.
+func (s *Stream) PromptText() string { return s.prompt.text }
+
+// Tokens returns prompt and answer as token ids, of the first answer. It is complete after Done.
+func (s *Stream) Tokens() []int32 {
+	return append(append([]int32(nil), s.prompt.tokens...), s.choices[0].out...)
+}
+
+// Load returns how long the request waited for its model to be loaded.
+func (s *Stream) Load() time.Duration { return s.lease.Load }
+
+// PromptTokens returns the prompt's tokens with their log probabilities where Request.PromptLogProbs asked for them.
+// It waits until the prompt is computed. The first token has none: its LogProb is NaN.
+func (s *Stream) PromptTokens() []TokenLog {
+	if !s.r.PromptLogProbs {
+		return nil
+	}
+	select {
+	case <-s.logsReady:
+		return s.logs
+	case <-s.ctx.Done():
+		return nil
+	}
+}
+
+// promptLogits makes the function that collects the prompt's log probabilities on the engine's goroutine.
+func (s *Stream) promptLogits() func(pos int, logits []float32) {
+	m, ids := s.lease.Model, s.prompt.tokens
+	scratch := sample.NewScratch(m.Plan.Vocab)
+	s.logs = append(s.logs, TokenLog{ID: ids[0], Text: m.tokenText(ids[0]), LogProb: float32(math.NaN())})
+	return func(pos int, logits []float32) {
+		if pos+1 >= len(ids) {
+			if pos+1 == len(ids) {
+				close(s.logsReady)
+			}
+			return
+		}
+		lp, top := sample.LogProbs(scratch, nil, logits, ids[pos+1], s.r.TopLogs)
+		s.logs = append(s.logs, m.tokenLog(ids[pos+1], lp, top))
+	}
+}
+
+func (m *Model) tokenText(id int32) string {
+	if m.Tokenizer.IsSpecial(id) {
+		t, _ := m.Tokenizer.Token(id)
+		return t
+	}
+	return string(m.Tokenizer.Bytes(id))
+}
+
+func (m *Model) tokenLog(id int32, lp float32, top []sample.LogProb) TokenLog {
+	t := TokenLog{ID: id, Text: m.tokenText(id), LogProb: lp}
+	for _, x := range top {
+		t.Top = append(t.Top, TokenLog{ID: x.Token, Text: m.tokenText(x.Token), LogProb: x.LogProb})
+	}
+	return t
+}
+
+// Next waits for the next delta. It returns false after Done.
+func (s *Stream) Next() (Delta, bool) {
+	if s.done {
+		return Delta{}, false
+	}
+	for s.open > 0 {
+		var d Delta
+		var ok bool
+		if s.merged != nil {
+			d, ok = <-s.merged
+		} else {
+			d, ok = s.choices[0].next()
+		}
+		if !ok { // cannot be: each answer ends with its Finish
+			break
+		}
+		if d.Kind == Finish {
+			s.open--
+			s.end = d.Reason.String()
+			if d.Err != nil && s.failed == nil {
+				s.failed, s.end = d.Err, d.Err.Kind.String()
+				s.cancel(d.Err) // the other answers end, too
+			}
+			d.Err = nil
+		}
+		return d, true
+	}
+	s.done = true
+	u := s.usage()
+	s.finish(u)
+	return Delta{Kind: Done, Usage: u, Err: s.failed}, true
+}
+
+// All yields the deltas up to and including Done. Leaving the loop early closes the stream.
+func (s *Stream) All() func(yield func(Delta) bool) {
+	return func(yield func(Delta) bool) {
+		defer s.Close()
+		for {
+			d, ok := s.Next()
+			if !ok || !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// Close cancels what still runs and gives the model back.
+func (s *Stream) Close() { s.finish(Usage{}) }
+
+// finish ends the request once.
+func (s *Stream) finish(u Usage) {
+	s.closeOnce.Do(func() {
+		s.svc.forget(s)
+		s.cancel(context.Canceled)
+		if s.merged != nil {
+			for range s.merged { // the goroutines of the answers end
+			}
+		}
+		for _, c := range s.choices {
+			c.drain()
+		}
+		if !s.done {
+			u = s.usage()
+			s.end, s.failed = Cancelled.String(), &Error{Kind: Cancelled}
+		}
+		s.lease.Release()
+		s.trace.record("output.txt", s.raw.Bytes())
+		s.trace.ended(u, s.end, s.failed)
+		if h := s.svc.o.Hooks.Ended; h != nil {
+			h(s.lease.Spec.Name, u, s.end)
+		}
+	})
+}
+
+// usage sums up the answers, which have ended.
+func (s *Stream) usage() Usage {
+	first := s.choices[0]
+	u := Usage{Prompt: len(s.prompt.tokens), Cached: first.cached, Load: s.lease.Load, Seed: first.params.Seed, Total: time.Since(s.began)}
+	for _, c := range s.choices {
+		u.Generated += c.generated
+		u.Reasoning += c.reasoning
+		if d := c.last.Sub(c.firstAt); c.generated > 1 && d > u.Decode {
+			u.Decode = d
+		}
+	}
+	u.Queue = first.queueWait
+	if !first.firstAt.IsZero() {
+		u.First = first.firstAt.Sub(s.began)
+		u.Prefill = max(0, first.firstAt.Sub(first.started)-first.queueWait)
+	}
+	return u
+}

@@ -1,0 +1,87 @@
+package chat
+
+import (
+	"context"
+	"sync"
+)
+
+// A Trace collects what one HTTP request did, for its log row. It travels in the request's context.
+type Trace struct {
+	ID string // of the request
+	// Record keeps a step of the request for later reading; nil: nothing is kept.
+	Record func(name string, data []byte)
+
+	mu      sync.Mutex
+	summary Summary
+}
+
+// A Summary is what a Trace knows. A request that ran several streams sums their counts.
+type Summary struct {
+	Model   string
+	Usage   Usage
+	End     string // how it ended: a Reason, or an error's kind; "" where no stream ran
+	Err     error
+	Streams int
+}
+
+type traceKey struct{}
+
+// WithTrace puts a trace into a context.
+func WithTrace(ctx context.Context, t *Trace) context.Context {
+	return context.WithValue(ctx, traceKey{}, t)
+}
+
+// TraceOf returns the context's trace, an empty one where there is none.
+func TraceOf(ctx context.Context) *Trace {
+	if t, ok := ctx.Value(traceKey{}).(*Trace); ok {
+		return t
+	}
+	return &Trace{}
+}
+
+// Summary returns what is known so far.
+func (t *Trace) Summary() Summary {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.summary
+}
+
+// Fail notes an error.
+func (t *Trace) Fail(err *Error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.summary.Err, t.summary.End = err, err.Kind.String()
+}
+
+func (t *Trace) model(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.summary.Model = name
+}
+
+func (t *Trace) record(name string, data []byte) {
+	if t.Record != nil {
+		t.Record(name, data)
+	}
+}
+
+func (t *Trace) ended(u Usage, end string, err *Error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := &t.summary
+	if s.Streams == 0 {
+		s.Usage = u
+	} else {
+		s.Usage.Prompt += u.Prompt
+		s.Usage.Cached += u.Cached
+		s.Usage.Generated += u.Generated
+		s.Usage.Reasoning += u.Reasoning
+		s.Usage.Total = max(s.Usage.Total, u.Total)
+		s.Usage.Decode = max(s.Usage.Decode, u.Decode)
+	}
+	s.Streams++
+	s.End = end
+	if err != nil {
+		s.Err = err
+	}
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/pool"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
+)
+
+// own are the server's own routes: health, metrics, documents, and what no vendor has.
+type own struct{ s *Server }
+
+func (o *own) Name() string             { return "baleen" }
+func (o *own) Claims(*http.Request) int { return 0 }
+
+// WriteError answers {"error": {"kind", "message", "field"}}.
+func (o *own) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
+	type body struct {
+		Kind    string `json:"kind"`
+		Message string `json:"message"`
+		Field   string `json:"field,omitempty"`
+	}
+	WriteJSON(w, e.Status(), map[string]body{"error": {e.Kind.String(), e.Message(), e.Field}}) //nolint:errcheck // the client is gone
+}
+
+type unloadBody struct{ model string }
+
+var unloadTable = &fields.Table[unloadBody]{Name: "unload", Fields: []fields.Field[unloadBody]{
+	{Name: "model", Type: fields.String(), Required: true, Doc: "name of the model", Set: func(b *unloadBody, v fields.Value) error {
+		b.model = v.String()
+		return nil
+	}},
+}}
+
+// Routes lists them.
+func (o *own) Routes() []Route {
+	return []Route{
+		{Method: "GET", Path: "/healthz", Summary: "The process answers", Handle: o.health},
+		{Method: "GET", Path: "/readyz", Summary: "The server takes requests: 503 while it starts or stops", Handle: o.readiness, Answers: []int{503}},
+		{Method: "GET", Path: "/openapi.json", Summary: "This document", Handle: o.document},
+		{Method: "GET", Path: "/metrics", Scope: auth.Watch, Plain: true, Summary: "Counts and levels in Prometheus' text format", Handle: o.metrics},
+		{Method: "GET", Path: "/baleen/models", Scope: auth.Infer, Summary: "Loaded models, with memory, leases and expiry", Handle: o.models},
+		{Method: "POST", Path: "/baleen/unload", Scope: auth.Manage, Summary: "Unload a model when nobody uses it", Body: unloadTable, Handle: o.unload, Answers: []int{404}},
+		{
+			Method: "POST", Path: "/baleen/requests/{id}/end-thinking", Scope: auth.Infer, Handle: o.endThinking, Answers: []int{404},
+			Summary: "End the reasoning of a running request: its answer begins at the next token",
+			Doc:     "The id is the X-Request-Id of the running answer; a client may choose it by sending that header.",
+		},
+	}
+}
+
+func (o *own) health(w http.ResponseWriter, _ *http.Request) error {
+	return WriteJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": o.s.o.Version})
+}
+
+func (o *own) readiness(w http.ResponseWriter, _ *http.Request) error {
+	if o.s.stopping.Load() {
+		return &chat.Error{Kind: chat.Unavailable}
+	}
+	if !o.s.ready.Load() {
+		return &chat.Error{Kind: chat.Unavailable, Msg: "the server is starting", RetryAfter: 2 * time.Second}
+	}
+	return WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+func (o *own) document(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, err := w.Write(o.s.openapi)
+	return err
+}
+
+func (o *own) metrics(w http.ResponseWriter, _ *http.Request) error {
+	var b bytes.Buffer
+	o.s.o.Metrics.write(&b)
+	head(&b, "baleen_active_requests", "gauge", "HTTP requests in work.")
+	fmt.Fprintf(&b, "baleen_active_requests %d\n", o.s.Active())
+	writeModels(&b, o.s.o.Chat)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// LoadedModel is a row of GET /baleen/models.
+type LoadedModel struct {
+	Name      string     `json:"name"`
+	Path      string     `json:"path"`
+	Loading   bool       `json:"loading"`
+	Bytes     int64      `json:"bytes"`
+	Context   int        `json:"context"`
+	Requests  int        `json:"requests"` // that use it now
+	Running   int        `json:"running"`  // sequences in the batch
+	Waiting   int        `json:"waiting"`
+	Since     *time.Time `json:"since"`
+	Expires   *time.Time `json:"expires"` // null: in use, or for good
+	KeepAlive float64    `json:"keep_alive_seconds"`
+}
+
+func (o *own) models(w http.ResponseWriter, r *http.Request) error {
+	list := []LoadedModel{}
+	specs, err := o.s.o.Chat.Catalog().List(r.Context())
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, s := range specs {
+		if names[s.Path] == "" {
+			names[s.Path] = s.Name
+		}
+	}
+	details := map[string]*chat.Model{}
+	status := o.s.o.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) { details[st.Key] = m })
+	for _, st := range status {
+		row := LoadedModel{Name: names[st.Key], Path: st.Key, Loading: st.Loading, Bytes: st.Bytes, Requests: st.Leases, KeepAlive: st.Keep.Seconds()}
+		if m := details[st.Key]; m != nil {
+			row.Context = m.Context
+			e := m.Engine.Stats()
+			row.Running, row.Waiting = e.Running, e.Waiting
+			if row.Name == "" {
+				row.Name = m.Info.Name
+			}
+		}
+		if !st.Since.IsZero() {
+			row.Since = &st.Since
+		}
+		if !st.Expires.IsZero() {
+			row.Expires = &st.Expires
+		}
+		list = append(list, row)
+	}
+	return WriteJSON(w, http.StatusOK, map[string]any{"models": list})
+}
+
+func (o *own) unload(w http.ResponseWriter, r *http.Request) error {
+	b, err := Body(r)
+	if err != nil {
+		return err
+	}
+	var body unloadBody
+	if err := unloadTable.Decode(b, &body); err != nil {
+		return err
+	}
+	was, err := o.s.o.Chat.Unload(r.Context(), body.model)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, http.StatusOK, map[string]bool{"unloaded": was})
+}
+
+func (o *own) endThinking(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if !o.s.o.Chat.EndThinking(id) {
+		return &chat.Error{Kind: chat.NotFound, Msg: fmt.Sprintf("no running request has the id %q", id)}
+	}
+	return WriteJSON(w, http.StatusOK, map[string]string{"id": id})
+}

@@ -1,0 +1,342 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/server/chat"
+)
+
+// Options say how a server works. Chat is required.
+type Options struct {
+	Chat     *chat.Service
+	Metrics  *Metrics // whose Hooks Chat has; nil: none
+	Keys     *auth.Keys
+	Hosts    auth.Hosts
+	Log      *slog.Logger
+	Version  string
+	Dialects []func(*Env) Dialect
+
+	MaxBody      int64         // bytes of a request; 0: 32 MiB
+	MaxActive    int           // requests in work; 0: 1024; negative: no limit
+	BodyTimeout  time.Duration // to send a body; 0: 2 minutes
+	WriteTimeout time.Duration // to read a piece of a stream; 0: 30 seconds
+	RecordDir    string        // keeps what was sent and seen; "": nothing is kept
+}
+
+// A Server answers requests. It is an http.Handler.
+type Server struct {
+	o        Options
+	env      *Env
+	mux      *http.ServeMux
+	dialects []Dialect
+	routes   map[string][]entry // by path
+	gate     gate
+	stopping atomic.Bool
+	ready    atomic.Bool
+	recorder *recorder
+	openapi  []byte
+}
+
+type entry struct {
+	dialect Dialect
+	route   *Route
+}
+
+// New returns a server.
+func New(o Options) (*Server, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Keys == nil {
+		o.Keys = &auth.Keys{}
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = defaultMaxBody
+	}
+	if o.MaxActive == 0 {
+		o.MaxActive = 1024
+	}
+	if o.BodyTimeout == 0 {
+		o.BodyTimeout = 2 * time.Minute
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics()
+	}
+	s := &Server{
+		o: o, mux: http.NewServeMux(), routes: map[string][]entry{}, gate: gate{limit: int64(max(o.MaxActive, 0))},
+		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now, WriteTimeout: o.WriteTimeout},
+	}
+	s.ready.Store(true)
+	if o.RecordDir != "" {
+		r, err := newRecorder(o.RecordDir)
+		if err != nil {
+			return nil, err
+		}
+		s.recorder = r
+	}
+	s.add(&own{s: s})
+	for _, d := range o.Dialects {
+		s.add(d(s.env))
+	}
+	for p, list := range s.routes {
+		sort.SliceStable(list, func(i, j int) bool { return list[i].route.When != nil && list[j].route.When == nil })
+		s.mux.HandleFunc(p, func(http.ResponseWriter, *http.Request) {}) // the mux only matches paths
+	}
+	doc, err := s.document()
+	if err != nil {
+		return nil, err
+	}
+	s.openapi = doc
+	return s, nil
+}
+
+func (s *Server) add(d Dialect) {
+	s.dialects = append(s.dialects, d)
+	for _, r := range d.Routes() {
+		s.routes[r.Path] = append(s.routes[r.Path], entry{d, &r})
+	}
+}
+
+// Dialects returns the dialects, the server's own first.
+func (s *Server) Dialects() []Dialect { return s.dialects }
+
+// SetReady says whether /readyz answers yes: a server that still loads the model that it was started with is not.
+func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
+
+// Stop refuses new requests; those in work go on.
+func (s *Server) Stop() { s.stopping.Store(true) }
+
+// Active returns the number of requests in work.
+func (s *Server) Active() int { return int(s.gate.n.Load()) }
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	w := &writer{ResponseWriter: rw}
+	c := &call{trace: &chat.Trace{ID: requestID(r)}, writer: w, maxBody: s.o.MaxBody, bodyTime: s.o.BodyTimeout}
+	if s.recorder != nil {
+		s.recorder.attach(c, r)
+	}
+	ctx := context.WithValue(chat.WithTrace(r.Context(), c.trace), callKey{}, c)
+	r = r.WithContext(ctx)
+	w.Header().Set("X-Request-Id", c.trace.ID)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	defer s.row(c, r, began)
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p == http.ErrAbortHandler {
+			panic(p)
+		}
+		s.o.Log.Error("internal error", "request", c.trace.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		e := &chat.Error{Kind: chat.Internal}
+		c.trace.Fail(e)
+		if w.status == 0 {
+			c.dialect.WriteError(w, r, e)
+			return
+		}
+		panic(http.ErrAbortHandler) // the client must not take a torn stream for a whole one
+	}()
+	c.dialect = s.claimant(r)
+	if err := s.answer(c, w, r); err != nil {
+		e := chat.AsError(err)
+		c.trace.Fail(e)
+		if e.Kind == chat.Internal {
+			s.o.Log.Error("request failed", "request", c.trace.ID, "error", e)
+		}
+		if w.status == 0 {
+			if e.Kind == chat.Overloaded || e.Kind == chat.Unavailable {
+				w.Header().Set("Retry-After", fmt.Sprint(e.RetrySeconds()))
+			}
+			c.dialect.WriteError(w, r, e)
+		}
+	}
+}
+
+// claimant is the dialect that a request seems to be of.
+func (s *Server) claimant(r *http.Request) Dialect {
+	best, most := s.dialects[0], 0
+	for _, d := range s.dialects {
+		if n := d.Claims(r); n > most {
+			best, most = d, n
+		}
+	}
+	return best
+}
+
+func (s *Server) answer(c *call, w *writer, r *http.Request) error {
+	if err := s.access(w, r); err != nil {
+		return err
+	}
+	if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	found, err := s.find(w, r)
+	if err != nil {
+		return err
+	}
+	c.dialect, c.route = found.dialect, found.route
+	if err := s.authorize(w, r, found.route.Scope); err != nil {
+		return err
+	}
+	if found.route.Scope == auth.Public {
+		return found.route.Handle(w, r)
+	}
+	if s.stopping.Load() {
+		return &chat.Error{Kind: chat.Unavailable, RetryAfter: 5 * time.Second}
+	}
+	if !s.gate.enter() {
+		return &chat.Error{Kind: chat.Overloaded, RetryAfter: 2 * time.Second, Msg: fmt.Sprintf("%d requests are in work already", s.o.MaxActive)}
+	}
+	defer s.gate.leave()
+	if n := found.route.MaxBody; n != 0 {
+		c.maxBody = n
+	}
+	return found.route.Handle(w, r)
+}
+
+// access checks host and origin, and lets named pages read the answer.
+func (s *Server) access(w *writer, r *http.Request) error {
+	if !s.o.Hosts.HostAllowed(r) {
+		return &chat.Error{Kind: chat.Forbidden, Msg: fmt.Sprintf("host %q is not one of this server's names: allow it with --allow-host", r.Host)}
+	}
+	ok, cors := s.o.Hosts.OriginAllowed(r)
+	if !ok {
+		return &chat.Error{Kind: chat.Forbidden, Msg: fmt.Sprintf("pages of %q may not call this server: allow them with --allow-origin", r.Header.Get("Origin"))}
+	}
+	w.Header().Add("Vary", "Origin")
+	if !cors {
+		return nil
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+	if r.Method == http.MethodOptions {
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, HEAD")
+		if want := r.Header.Get("Access-Control-Request-Headers"); want != "" {
+			h.Set("Access-Control-Allow-Headers", want)
+		}
+		h.Set("Access-Control-Max-Age", "600")
+	}
+	return nil
+}
+
+// find returns the route of a request.
+func (s *Server) find(w *writer, r *http.Request) (entry, error) {
+	p := r.URL.Path
+	if p == "" || p != path.Clean(p) && p != path.Clean(p)+"/" {
+		return entry{}, &chat.Error{Kind: chat.NotFound}
+	}
+	_, pattern := s.mux.Handler(r)
+	list := s.routes[pattern]
+	if len(list) == 0 {
+		return entry{}, &chat.Error{Kind: chat.NotFound, Msg: fmt.Sprintf("there is no route %s", p)}
+	}
+	s.mux.ServeHTTP(w, r) // fills in r's path values
+	var allow []string
+	for _, e := range list {
+		if e.route.Method == r.Method || e.route.Method == http.MethodGet && r.Method == http.MethodHead {
+			if e.route.When == nil || e.route.When(r) {
+				return e, nil
+			}
+		}
+		allow = append(allow, e.route.Method)
+	}
+	sort.Strings(allow)
+	w.Header().Set("Allow", strings.Join(allow, ", "))
+	return entry{}, &chat.Error{Kind: chat.BadMethod, Allow: strings.Join(allow, ", ")}
+}
+
+// authorize checks the key.
+func (s *Server) authorize(w *writer, r *http.Request, scope auth.Scope) error {
+	if scope == auth.Public {
+		return nil
+	}
+	needed, err := s.o.Keys.Any()
+	if err != nil {
+		return &chat.Error{Kind: chat.Unavailable, Msg: "the server's key file cannot be read, so nobody gets in", Err: err}
+	}
+	if !needed {
+		return nil
+	}
+	key, ok, err := s.o.Keys.Check(r)
+	switch {
+	case err != nil:
+		return &chat.Error{Kind: chat.Unavailable, Msg: "the server's key file cannot be read, so nobody gets in", Err: err}
+	case !ok:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return &chat.Error{Kind: chat.Unauthorized}
+	case !key.Allows(scope):
+		return &chat.Error{Kind: chat.Forbidden, Msg: fmt.Sprintf("the key %q does not have the scope %q", key.Name, scope)}
+	}
+	return nil
+}
+
+// row writes the log row of a request.
+func (s *Server) row(c *call, r *http.Request, began time.Time) {
+	route := "none"
+	if c.route != nil {
+		route = c.route.Method + " " + c.route.Path
+	}
+	took := time.Since(began)
+	sum := c.trace.Summary()
+	s.o.Metrics.request(route, c.writer.status, took)
+	c.record("response.txt", nil)
+	attrs := []any{"request", c.trace.ID, "route", route, "status", c.writer.status, "took", took.Round(time.Microsecond)}
+	if sum.Model != "" {
+		attrs = append(attrs, "model", sum.Model)
+	}
+	if u := sum.Usage; sum.Streams > 0 {
+		share := 0.0
+		if u.Prompt > 0 {
+			share = float64(u.Cached) / float64(u.Prompt)
+		}
+		speed := 0.0
+		if u.Decode > 0 {
+			speed = float64(u.Generated-1) / u.Decode.Seconds()
+		}
+		attrs = append(attrs, "prompt", u.Prompt, "cached", round(share, 3), "first", u.First.Round(time.Microsecond),
+			"tokens", u.Generated, "rate", round(speed, 1))
+	}
+	if sum.End != "" {
+		attrs = append(attrs, "end", sum.End)
+	}
+	if sum.Err != nil {
+		attrs = append(attrs, "error", sum.Err.Error())
+	}
+	level := slog.LevelInfo
+	if c.route != nil && c.route.Scope == auth.Public && sum.Err == nil {
+		level = slog.LevelDebug // probes
+	}
+	s.o.Log.Log(r.Context(), level, "request", attrs...)
+}
+
+func round(f float64, digits int) float64 {
+	p := 1.0
+	for range digits {
+		p *= 10
+	}
+	return float64(int64(f*p+0.5)) / p
+}
+
+// requestID takes the client's id where it is harmless, else makes one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	if id == "" || len(id) > 64 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+		return chat.NewID("req_")
+	}
+	return id
+}
