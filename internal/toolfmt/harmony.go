@@ -5,9 +5,8 @@ import "strings"
 // channel reads harmony: a sequence of messages <|start|>ROLE to=RECIPIENT<|channel|>NAME<|message|>TEXT<|end|>,
 // of which the prompt wrote the first <|start|>assistant.
 type channel struct {
-	content bool   // inside a message's text
-	raw     string // the header, kept while it may be text after all
-	started bool   // a header was seen
+	content bool // inside a message's text
+	started bool // a header was seen
 }
 
 var harmonyEnds = []string{"<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>"}
@@ -100,6 +99,10 @@ func heldBack(s string, marks []string) int {
 func (p *Parser) channelHeader(eof bool) bool {
 	i := skipSpace(p.buf, 0)
 	rest := p.buf[i:]
+	if rest == "" && eof && p.channel.started {
+		p.span("mark", i)
+		return false
+	}
 	starts := []string{"<|start|>", "<|channel|>", "<|message|>", "to=functions.", "assistant<|channel|>", "assistant to=", "commentary to=", "<|constrain|>"}
 	head, may := false, rest == ""
 	for _, m := range starts {
@@ -143,7 +146,7 @@ func (p *Parser) openMessage(n int, header string) bool {
 		}
 		name = strings.TrimPrefix(after, "functions.")
 	}
-	p.channel.content = true
+	p.channel.content, p.channel.started = true, true
 	if p.tools != nil && name != "" && !p.done {
 		if t := p.tools.resolve(name); t != nil {
 			c := &candidate{blk: &bareBlock, body: 0, kind: bodyNamed}

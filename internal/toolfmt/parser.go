@@ -42,6 +42,7 @@ type candidate struct {
 	blk  *block // nil for a call without marks
 	fit  bool   // only its content tells
 	bare bool   // a Python call without marks
+	all  bool   // all of the fence must be calls
 	body int    // where the body begins in s; -1 while unknown
 	kind bodyKind
 	js   *jsonCall
@@ -61,7 +62,7 @@ func (f *Format) NewParser(tools []Tool, opt Options) *Parser {
 		p.kind, p.trim = Reasoning, true
 	}
 	if f.spec.harmony {
-		p.channel = &channel{}
+		p.channel = &channel{content: opt.InReasoning}
 	}
 	if len(tools) > 0 {
 		p.tools = indexTools(tools)
@@ -249,7 +250,7 @@ func (p *Parser) openFence(lead string) {
 func (p *Parser) advance(c *candidate, eof bool) (n int, st status) {
 	if c.body < 0 {
 		skip := 0
-		if c.blk != nil && c.blk.open != "" && !strings.HasPrefix(c.blk.open, "<function") && !strings.HasPrefix(c.blk.open, "<invoke") {
+		if c.blk != nil && c.blk.open != functionTag.open {
 			skip = len(c.blk.open)
 		}
 		h, st := p.classify(c.s[skip:], eof)
@@ -274,7 +275,7 @@ func (p *Parser) advance(c *candidate, eof bool) (n int, st status) {
 	c.seen = len(c.s)
 	var calls []found
 	if c.kind == bodyPython && (c.bare || c.fit) {
-		calls, n, st = p.readPython(c.s[c.body:], eof, true)
+		calls, n, st = p.readPythonLines(c.s[c.body:], eof, c.all)
 	} else {
 		calls, n, st = p.read(c.kind, c.s[c.body:], eof)
 	}

@@ -97,6 +97,31 @@ func (p *Parser) readPython(s string, eof bool, bare bool) ([]found, int, status
 	return calls, end, accepted
 }
 
+// readPythonLines reads calls without marks: one, or with all set every line up to the end of the fence.
+func (p *Parser) readPythonLines(s string, eof, all bool) (calls []found, n int, st status) {
+	for {
+		c, k, st := p.readPython(s[n:], eof, true)
+		if st != accepted {
+			return nil, n + k, st
+		}
+		calls, n = append(calls, c...), n+k
+		if !all {
+			return calls, n, accepted
+		}
+		at := skipSpace(s, n)
+		switch rest := s[at:]; {
+		case strings.HasPrefix(rest, "```") || rest == "" && eof:
+			if p.opt.SingleCall {
+				calls = calls[:1]
+			}
+			return calls, n, accepted
+		case partial(rest, "```") && !eof:
+			return nil, at, more
+		}
+		n = at
+	}
+}
+
 func (p *Parser) pythonCall(r *pyReader, bare bool) (found, bool) {
 	start := r.i
 	name := r.name()

@@ -179,8 +179,18 @@ func (p *Parser) inFence(i, at int, word string, eof bool) decision {
 	} else if w {
 		return wait
 	}
+	calls := word == "tool_code" || word == "python" && p.f.spec.python
+	first := s
+	if calls && s[0] == '[' {
+		if first = s[skipSpace(s, 1):]; first == "" {
+			if eof {
+				return nothing
+			}
+			return wait
+		}
+	}
 	switch {
-	case s[0] == '{' || s[0] == '[':
+	case first[0] == '{' || first[0] == '[':
 		switch p.mayBeJSON(s, eof) {
 		case wait:
 			return wait
@@ -188,12 +198,12 @@ func (p *Parser) inFence(i, at int, word string, eof bool) decision {
 			p.start(i, at, &candidate{blk: &fenceBlock, body: -1, fit: true})
 			return began
 		}
-	case isNameByte(s[0]) && (word == "tool_code" || word == "python" && p.f.spec.python):
-		switch p.namesCall(s, eof) {
+	case isNameByte(first[0]) && calls:
+		switch p.namesCall(first, eof) {
 		case wait:
 			return wait
 		case began:
-			p.start(i, at, &candidate{blk: &fenceBlock, body: -1, bare: true, fit: true})
+			p.start(i, at, &candidate{blk: &fenceBlock, body: -1, bare: true, fit: true, all: word == "python"})
 			return began
 		}
 	}
