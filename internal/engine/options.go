@@ -37,7 +37,7 @@ type Options struct {
 	SwapBytes     int64   // host memory for sequences that are swapped out; 0: 1 GiB; negative: none
 
 	// Stretch is how much longer a step may take than one without prompt tokens, while streams run.
-	// 0: 1.9.
+	// 0: 1.95.
 	Stretch float64
 
 	Now func() time.Time // nil: time.Now; tests bring their own clock
@@ -55,7 +55,7 @@ func (o *Options) complete(p *plan.Plan) error {
 		o.SwapBytes = 1 << 30
 	}
 	if o.Stretch == 0 {
-		o.Stretch = 1.9
+		o.Stretch = 1.95
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -64,14 +64,7 @@ func (p *pace) budget(decode int) int {
 	if _, fresh := p.baseOf(decode); !fresh {
 		return 0
 	}
-	// Kernels work on tiles of rows, and a part of a tile costs as much as the whole.
-	total := decode + min(int(p.rows), p.max)
-	for _, tile := range [...]int{16, 4} {
-		if n := total - total%tile - decode; n >= leastRows {
-			return n
-		}
-	}
-	return min(leastRows, p.max)
+	return min(max(int(p.rows), leastRows), p.max)
 }
 
 // baseOf returns the time of a step of decode rows alone, taken from the nearest count that was measured, and

@@ -80,9 +80,9 @@ func (a *AttendArgs) PartFloats() int { return a.Rows * a.Heads * (2 + a.VDim) }
 // query row i/Heads.
 type attention struct {
 	AttendArgs // a copy, so that the caller's may stay on its stack
-	k  *Kernels
-	n  int
-	vp int // VDim rounded up to Lanes
+	k          *Kernels
+	n          int
+	vp         int // VDim rounded up to Lanes
 
 	q      []float32 // by tile of rows: [KDim][rows of the tile]
 	scores []float32 // [n][segment]
@@ -260,6 +260,7 @@ func (s *attention) run(c int) {
 	_, hi := s.span(s.Rows - 1)
 	lo, hi = max(lo, base), min(hi, base+segment)
 	for p := lo / pageTokens; p*pageTokens < hi; p++ {
+		s.fetchAhead(p, (p+1)*pageTokens < hi)
 		s.scorePage(p, base)
 	}
 	for i := range s.n {
@@ -280,6 +281,21 @@ func (s *attention) within(i, from, to int) (lo, hi int) {
 
 func (s *attention) page(p, off int) *byte {
 	return &s.Base[int(s.Pages[p])*s.PageStride+off]
+}
+
+// fetchAhead asks for the memory that comes after the keys of page p: the next page's keys, which the processor does
+// not foresee since they lie elsewhere, and this page's values, which are wanted after the chunk's scores.
+func (s *attention) fetchAhead(p int, more bool) {
+	elem := 2
+	if s.Type == backend.KVF32 {
+		elem = 4
+	}
+	if !s.VInK {
+		prefetch(s.page(p, s.VOff), pageTokens*s.VDim*elem)
+	}
+	if more {
+		prefetch(s.page(p+1, s.KOff), pageTokens*s.KDim*elem)
+	}
 }
 
 // scorePage computes the dot products of the rows with all keys of page p. Those of keys that a row does not read

@@ -13,3 +13,5 @@ func launder(p unsafe.Pointer) unsafe.Pointer {
 	n := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&n))
 }
+
+func prefetch(*byte, int) {}
