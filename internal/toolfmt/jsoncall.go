@@ -20,7 +20,8 @@ type jsonCall struct {
 	refused bool // it cannot be a call
 
 	sent   map[string]bool // the members that are out
-	key    string          // the member being read, as it will be written; empty to leave it out
+	key    string          // the member being read, as it will be written
+	skip   bool            // it repeats one that is out: leave it out
 	stream bool            // its string is written as it comes
 	from   int             // how far of r.out is written
 }
@@ -69,8 +70,7 @@ func (j *jsonCall) beginMember(key string, first byte) {
 	if k := j.tool.key(key); !j.sent[k] {
 		j.key = k
 	}
-	if j.sent[j.key] {
-		j.key = ""
+	if j.skip = j.sent[j.key]; j.skip {
 		return
 	}
 	p := j.tool.props[j.key]
@@ -121,7 +121,7 @@ func (j *jsonCall) nameRead(key string, value []byte) {
 
 func (j *jsonCall) endMember(value string) {
 	switch {
-	case j.key == "":
+	case j.skip:
 	case j.stream:
 		j.flush()
 	default:

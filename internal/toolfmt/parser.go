@@ -13,6 +13,7 @@ type Parser struct {
 	forced *toolInfo
 	blocks []block // whose opening marks are looked for
 	closes []string
+	first  [256]bool // bytes with which something may begin inside a line
 
 	buf     string // read but not yet decided
 	kind    Kind   // Text or Reasoning: what undecided text becomes when it is nothing else
@@ -38,7 +39,8 @@ type Parser struct {
 // candidate is text that may be a call.
 type candidate struct {
 	lead string // white space and an opening fence before it
-	s    string // its text so far
+	s    string // its text so far: what grow holds
+	grow strings.Builder
 	blk  *block // nil for a call without marks
 	fit  bool   // only its content tells
 	bare bool   // a Python call without marks
@@ -46,7 +48,9 @@ type candidate struct {
 	body int    // where the body begins in s; -1 while unknown
 	kind bodyKind
 	js   *jsonCall
-	seen int // length of s when it was last read as a whole
+	seen int // length of s when it was last looked at
+	read int // and when it was last read as a whole
+	py   brackets
 }
 
 // bareBlock is the context of calls without marks.
@@ -74,6 +78,15 @@ func (f *Format) NewParser(tools []Tool, opt Options) *Parser {
 			}
 		}
 		p.closes = append(p.closes, innerCloses...)
+	}
+	starts := append([]string{"{", "[", f.think.open, f.think.close}, p.closes...)
+	for _, b := range p.blocks {
+		starts = append(starts, b.open)
+	}
+	for _, s := range starts {
+		if s != "" {
+			p.first[s[0]] = true
+		}
 	}
 	return p
 }
@@ -212,18 +225,21 @@ func (p *Parser) call(c found) {
 
 func (p *Parser) stepCandidate(eof bool) bool {
 	c := p.cand
-	c.s += p.buf
-	p.buf = ""
+	c.grow.WriteString(p.buf)
+	c.s, p.buf = c.grow.String(), ""
 	n, st := p.advance(c, eof)
 	switch st {
 	case more:
+		if c.js != nil && c.js.live {
+			p.settle(c)
+		}
 		return false
 	case accepted:
 		p.cand = nil
+		p.fenced = p.fenced || strings.Contains(c.lead+c.s[:max(c.body, 0)], "```")
 		p.buf = c.lead + c.s
 		p.span("call", len(c.lead)+n)
 		p.kind, p.fresh, p.line, p.last = Text, true, true, 0
-		p.fenced = p.fenced || strings.Contains(c.lead+c.s[:max(c.body, 0)], "```")
 		p.tail = c.blk
 		if p.tail == nil {
 			p.tail = &bareBlock
@@ -239,11 +255,32 @@ func (p *Parser) stepCandidate(eof bool) bool {
 	return true
 }
 
+// settle lets go of what a call that is already out has read: no need to keep it.
+func (p *Parser) settle(c *candidate) {
+	p.fenced = p.fenced || strings.Contains(c.lead+c.s[:c.body], "```")
+	p.buf = c.lead + c.s
+	p.span("call", len(p.buf))
+	c.lead, c.s, c.body, c.js.pos = "", "", 0, 0
+	c.grow.Reset()
+}
+
 // openFence notes that a fence in the lead was text after all.
 func (p *Parser) openFence(lead string) {
 	if i := strings.Index(lead, "```"); i >= 0 && p.kind == Text {
 		p.fence, p.code = true, false
 	}
+}
+
+// mayEnd tells whether the body may be complete after new text: without that there is no need to read it all
+// again.
+func (c *candidate) mayEnd(text string) bool {
+	switch c.kind {
+	case bodyPython:
+		return c.py.closed(text)
+	case bodyGemma:
+		return strings.IndexByte(text, '}') >= 0
+	}
+	return strings.IndexByte(text, '>') >= 0
 }
 
 // advance reads a candidate on. n counts bytes of c.s.
@@ -269,10 +306,15 @@ func (p *Parser) advance(c *candidate, eof bool) (n int, st status) {
 		n, st = c.js.advance(c.s[c.body:], eof)
 		return c.body + n, st
 	}
-	if !eof && c.seen > 512 && len(c.s) < c.seen+c.seen/8 && !strings.ContainsAny(c.s[c.seen:], ">)}]`") {
+	if c.kind == bodyPython && c.seen == 0 {
+		c.seen = c.body
+	}
+	ends := c.mayEnd(c.s[c.seen:])
+	c.seen = len(c.s)
+	if !eof && !ends && len(c.s) > 512 && len(c.s) < 2*c.read {
 		return 0, more
 	}
-	c.seen = len(c.s)
+	c.read = len(c.s)
 	var calls []found
 	if c.kind == bodyPython && (c.bare || c.fit) {
 		calls, n, st = p.readPythonLines(c.s[c.body:], eof, c.all)
@@ -373,8 +415,7 @@ func (p *Parser) follow(i int, eof bool) bool {
 // begin starts a candidate at buf[at]; what stands before is its lead.
 func (p *Parser) begin(at int, c *candidate) {
 	c.lead = p.buf[:at]
-	c.s = p.buf[at:]
-	p.buf = ""
+	p.buf = p.buf[at:]
 	p.cand = c
 }
 

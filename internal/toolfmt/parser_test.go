@@ -34,7 +34,7 @@ func (o outcome) String() string {
 func fold(t testing.TB, events []Event) outcome {
 	t.Helper()
 	var o outcome
-	var args strings.Builder
+	var args, text, reasoning strings.Builder
 	open, n := "", 0
 	add := func(c byte) {
 		if o.order == "" || o.order[len(o.order)-1] != c || c == 'c' {
@@ -47,10 +47,10 @@ func fold(t testing.TB, events []Event) outcome {
 		}
 		switch e.Kind {
 		case Text:
-			o.text += e.Text
+			text.WriteString(e.Text)
 			add('t')
 		case Reasoning:
-			o.reasoning += e.Text
+			reasoning.WriteString(e.Text)
 			add('r')
 		case CallStart:
 			if e.Index != n || e.Call == nil || e.Call.Name == "" {
@@ -79,6 +79,7 @@ func fold(t testing.TB, events []Event) outcome {
 	if open != "" {
 		t.Fatalf("call of %s has no end", open)
 	}
+	o.text, o.reasoning = text.String(), reasoning.String()
 	return o
 }
 

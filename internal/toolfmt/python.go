@@ -8,6 +8,60 @@ import (
 
 func validJSON(s string) bool { return json.Valid([]byte(s)) }
 
+// brackets follows the nesting of Python text as it comes.
+type brackets struct {
+	depth  int
+	quote  byte // of the string that is open
+	long   bool // it has three
+	run    int  // quotes in a row
+	escape bool
+}
+
+// closed goes on with text and tells whether no bracket was open at some place in it.
+func (b *brackets) closed(text string) bool {
+	zero := false
+	for i := 0; i < len(text); i++ {
+		b.next(text[i])
+		zero = zero || b.depth == 0 && b.quote == 0
+	}
+	return zero
+}
+
+func (b *brackets) next(c byte) {
+	if b.quote == 0 {
+		switch c {
+		case '"', '\'':
+			if b.depth > 0 {
+				b.quote, b.run, b.long = c, 1, false
+			}
+		case '(', '[', '{':
+			b.depth++
+		case ')', ']', '}':
+			b.depth = max(0, b.depth-1)
+		}
+		return
+	}
+	switch {
+	case b.escape:
+		b.escape, b.run = false, 0
+	case c == b.quote && b.run > 0 && !b.long: // directly behind the opening quote
+		if b.run++; b.run == 3 {
+			b.long, b.run = true, 0
+		}
+	case b.run == 2 && !b.long: // it was an empty string
+		b.quote = 0
+		b.next(c)
+	case c == b.quote && !b.long:
+		b.quote = 0
+	case c == b.quote:
+		if b.run++; b.run == 3 {
+			b.quote = 0
+		}
+	default:
+		b.escape, b.run = c == '\\', 0
+	}
+}
+
 // pyReader reads Python calls and literals.
 type pyReader struct {
 	s     string

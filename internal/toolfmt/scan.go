@@ -14,14 +14,17 @@ func (p *Parser) scan(eof bool) bool {
 	}
 	line := p.line
 	for i := 0; i < len(p.buf); i++ {
-		switch d := p.look(i, line, eof); d {
-		case wait:
-			p.text(p.trimmed(i))
-			return false
-		case began:
-			return true
+		c := p.buf[i]
+		if line || p.first[c] {
+			switch d := p.look(i, line, eof); d {
+			case wait:
+				p.text(p.trimmed(i))
+				return false
+			case began:
+				return true
+			}
 		}
-		if c := p.buf[i]; c == '\n' {
+		if c == '\n' {
 			line = true
 		} else if c != ' ' && c != '\t' && c != '\r' {
 			line = false
@@ -258,6 +261,9 @@ func (p *Parser) lookBare(i int, s string, line, eof bool) decision {
 	}
 	k := skipSpace(s, 1)
 	if k == len(s) {
+		if eof {
+			return nothing
+		}
 		return wait
 	}
 	switch p.namesCall(s[k:], eof) {
