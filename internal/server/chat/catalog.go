@@ -21,6 +21,8 @@ type Spec struct {
 	Sampling Sampling
 	// MaxTokens bounds answers that say no bound. 0: the context's end.
 	MaxTokens int
+	// Context bounds prompt and answer of requests that say no bound. 0: the model's context.
+	Context int
 }
 
 // A Catalog knows the models that requests may name. It is safe for concurrent use.

@@ -36,7 +36,11 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	if err != nil {
 		return nil, err
 	}
-	messages := withDefaults(r.Messages, spec)
+	defaults := *spec
+	if len(r.Before) > 0 {
+		defaults.Messages = nil // they stand in what came before
+	}
+	messages := withDefaults(r.Messages, &defaults)
 	prefill := ""
 	if n := len(messages); r.Continue && n > 0 && messages[n-1].Role == Assistant && len(messages[n-1].Calls) == 0 {
 		if prefill, err = textOf(messages[n-1]); err != nil {
@@ -94,8 +98,24 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 			p.fed = text
 		}
 	}
-	p.tokens = m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{})
+	if len(r.Before) > 0 {
+		if err := m.checkIDs("context", r.Before); err != nil {
+			return nil, err
+		}
+		p.text = m.Tokenizer.Decode(r.Before, false) + p.text
+	}
+	p.tokens = m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{})
 	return p, nil
+}
+
+// checkIDs refuses tokens that the model does not have.
+func (m *Model) checkIDs(field string, ids []int32) error {
+	for i, id := range ids {
+		if id < 0 || int(id) >= m.Plan.Vocab {
+			return Invalidf(field, "token %d at position %d: the model has %s tokens", id, i, thousands(m.Plan.Vocab))
+		}
+	}
+	return nil
 }
 
 func forces(c ToolChoice) bool { return c.Mode == ToolsRequired || c.Mode == ToolNamed }
@@ -192,10 +212,8 @@ func (m *Model) renderRaw(r *Request) (*prompt, error) {
 		return p, m.fillIn(p, r)
 	case len(r.PromptTokens) > 0:
 		p.tokens = r.PromptTokens
-		for i, id := range p.tokens {
-			if id < 0 || int(id) >= m.Plan.Vocab {
-				return nil, Invalidf("prompt", "token %d at position %d: the model has %s tokens", id, i, thousands(m.Plan.Vocab))
-			}
+		if err := m.checkIDs("prompt", p.tokens); err != nil {
+			return nil, err
 		}
 		p.text = m.Tokenizer.Decode(p.tokens, false)
 	case r.PromptSpecial:

@@ -22,6 +22,9 @@ type Request struct {
 	// SingleCall allows at most one call in the answer.
 	SingleCall bool
 
+	// Before are tokens of an earlier answer that stand before the rendered conversation; ids are checked.
+	Before []int32
+
 	Raw          bool    // continue a text, without the chat template
 	Prompt       string  // the text
 	PromptTokens []int32 // the text as token ids, before Prompt; ids are checked

@@ -148,6 +148,11 @@ func (s *Service) Run(ctx context.Context, r *Request) (_ *Stream, err error) {
 			l.Release()
 		}
 	}()
+	if r.Context == 0 && l.Spec.Context > 0 {
+		bounded := *r
+		bounded.Context = l.Spec.Context
+		r = &bounded
+	}
 	p, err := l.Model.render(ctx, r, &l.Spec)
 	if err != nil {
 		return nil, err
