@@ -36,6 +36,9 @@ var leadMarks = []string{
 	"<tool_call>", "<｜tool▁call▁begin｜>", "<|tool_call_begin|>", "function<｜tool▁sep｜>", "<|python_start|>", "```json", "```",
 }
 
+// maxLead bounds the marks and white space before a call.
+const maxLead = 400
+
 // nameEnds may follow a name, before arguments in JSON.
 var nameEnds = []string{"<｜tool▁sep｜>", "<|tool_call_argument_begin|>", "<|constrain|>json", "<|message|>", "[ARGS]", "```json", "```"}
 
@@ -82,6 +85,9 @@ func (p *Parser) classify(s string, eof bool) (head, status) {
 		wait = rejected
 	}
 	i, ok := skipMarks(s, 0, leadMarks)
+	if i > maxLead {
+		return head{}, rejected
+	}
 	rest := s[i:]
 	if !ok && !eof || rest == "" {
 		return head{}, wait

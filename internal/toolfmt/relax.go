@@ -111,10 +111,15 @@ func (r *relaxer) push(c byte) bool {
 	if (c == '/' || c == '#') && len(r.stack) > 0 {
 		return r.comment(c)
 	}
-	if len(r.word) > 0 { // a single slash
-		return r.fail()
+	switch {
+	case len(r.word) == 0:
+		return r.token(c)
+	case c == '*':
+		r.word = r.word[:0]
+		r.back, r.state = r.state, inLongComment
+		return true
 	}
-	return r.token(c)
+	return r.fail() // a single slash
 }
 
 func (r *relaxer) comment(c byte) bool {
