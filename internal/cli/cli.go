@@ -153,7 +153,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(a.runCommand(), a.pullCommand(), a.evalCommand(), a.benchCommand(), a.verifyCommand(), a.synthCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.pullCommand(), a.evalCommand(), a.benchCommand(), a.verifyCommand(), a.synthCommand(), a.versionCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand())
 	return root
 }
 

@@ -3,10 +3,11 @@ package server
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 // Marshal writes JSON as APIs do: without the escapes for HTML.
@@ -115,11 +116,11 @@ func (s *Writer) raw(before string, b []byte, after string) error {
 	now := time.Now()
 	s.rc.SetWriteDeadline(now.Add(s.timeout)) //nolint:errcheck // writers of tests have none
 	if _, err := s.w.Write(buf); err != nil {
-		s.err = fmt.Errorf("writing to the client: %w", err)
+		s.err = &chat.Error{Kind: chat.Cancelled, Msg: "the client stopped reading", Err: err}
 		return s.err
 	}
 	if err := s.rc.Flush(); err != nil {
-		s.err = fmt.Errorf("writing to the client: %w", err)
+		s.err = &chat.Error{Kind: chat.Cancelled, Msg: "the client stopped reading", Err: err}
 		return s.err
 	}
 	s.last = now

@@ -116,11 +116,12 @@ func (s *Stream) PromptTokens() []TokenLog {
 func (s *Stream) promptLogits() func(pos int, logits []float32) {
 	m, ids := s.lease.Model, s.prompt.tokens
 	scratch := sample.NewScratch(m.Plan.Vocab)
+	var once sync.Once
 	s.logs = append(s.logs, TokenLog{ID: ids[0], Text: m.tokenText(ids[0]), LogProb: float32(math.NaN())})
 	return func(pos int, logits []float32) {
 		if pos+1 >= len(ids) {
 			if pos+1 == len(ids) {
-				close(s.logsReady)
+				once.Do(func() { close(s.logsReady) })
 			}
 			return
 		}

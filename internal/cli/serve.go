@@ -1,0 +1,578 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/config"
+	"github.com/baleenrun/baleen/internal/engine"
+	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/pool"
+	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/models"
+	"github.com/baleenrun/baleen/internal/server/openai"
+	"github.com/baleenrun/baleen/internal/store"
+)
+
+// dialects are the APIs that a server speaks.
+func dialects(*store.Store, *models.Catalog) []func(*server.Env) server.Dialect {
+	return []func(*server.Env) server.Dialect{openai.New}
+}
+
+const (
+	defaultHost = "127.0.0.1"
+	defaultPort = 57455
+)
+
+// serveFlags are the flags of "serve".
+type serveFlags struct {
+	host, socket           string
+	port                   int
+	models                 []string
+	apiKeys                []string
+	keyFile                string
+	allowHosts, allowPages []string
+	tlsCert, tlsKey        string
+	logFormat, logLevel    string
+	keepAlive, timeout     time.Duration
+	grace                  time.Duration
+	memory                 string
+	maxModels, parallel    int
+	queue, maxActive       int
+	maxBody                string
+	record                 string
+}
+
+const serveLong = `Answer requests over HTTP, by the APIs of OpenAI and others.
+
+Models are named in requests: those of the store, and those given with --model, which are
+loaded at once. Without --model, models are loaded when they are first asked for.
+
+From this machine no key is needed until one is given or added (see "baleen keys"). Listening
+on other addresses needs a key.`
+
+const serveExample = `  baleen serve --model qwen2.5-coder-0.5b
+  baleen serve --host 0.0.0.0 --api-key-file keys.txt --tls-cert cert.pem --tls-key key.pem
+  baleen serve --socket /run/user/1000/baleen.sock`
+
+func (a *app) serveCommand() *cobra.Command {
+	f := &serveFlags{}
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Answer requests over HTTP", Long: serveLong, Example: serveExample,
+		Args: argsBetween(0, 0, "none"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.host, "host", defaultHost, "address to listen on")
+	fs.IntVar(&f.port, "port", defaultPort, "port to listen on; 0 takes a free one")
+	fs.StringVar(&f.socket, "socket", "", "socket file to listen on instead of a port")
+	fs.StringArrayVar(&f.models, "model", nil, "model to load at once: a name, a file or a folder; may be repeated")
+	fs.StringArrayVar(&f.apiKeys, "api-key", nil, "key that requests must bring; may be repeated [$BALEEN_API_KEY]")
+	fs.StringVar(&f.keyFile, "api-key-file", "", "file with such keys, one a line")
+	fs.StringArrayVar(&f.allowHosts, "allow-host", nil, "name under which clients reach this server, beside localhost; may be repeated")
+	fs.StringArrayVar(&f.allowPages, "allow-origin", nil, "web pages that may call, such as https://chat.example.org; may be repeated")
+	fs.StringVar(&f.tlsCert, "tls-cert", "", "certificate file: listen with TLS")
+	fs.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key file")
+	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	fs.DurationVar(&f.keepAlive, "keep-alive", 5*time.Minute, "how long an unused model stays loaded; negative: for good")
+	fs.DurationVar(&f.timeout, "timeout", time.Hour, "longest time that a request may take; 0: no limit")
+	fs.DurationVar(&f.grace, "grace", 5*time.Minute, "how long running answers may take after the server was told to stop")
+	fs.StringVar(&f.memory, "max-memory", "", "memory that models may take together, such as 8GiB (default: what is free at the start)")
+	fs.IntVar(&f.maxModels, "max-models", 0, "most models loaded at once (default: as many as fit)")
+	fs.IntVar(&f.parallel, "parallel", 0, "answers of one model that run at once (default: 8)")
+	fs.IntVar(&f.queue, "max-queue", 512, "answers of one model that may wait")
+	fs.IntVar(&f.maxActive, "max-requests", 1024, "requests in work at once, waiting ones included")
+	fs.StringVar(&f.maxBody, "max-body", "32MiB", "largest request body")
+	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
+	a.settings(cmd, config.Threads, config.Context, config.KV, config.CPU)
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	log, err := a.logger(f)
+	if err != nil {
+		return err
+	}
+	keys, err := a.keys(f)
+	if err != nil {
+		return err
+	}
+	if err := f.checkAccess(keys); err != nil {
+		return err
+	}
+	st, err := a.store()
+	if err != nil {
+		return err
+	}
+	catalog := models.New(st)
+	for _, arg := range f.models {
+		path, err := a.locate(ctx, arg)
+		if err != nil {
+			return err
+		}
+		if path, err = filepath.Abs(path); err != nil {
+			return err
+		}
+		catalog.Serve(arg, path)
+	}
+	p, err := a.pool(f, log)
+	if err != nil {
+		return err
+	}
+	metrics := server.NewMetrics()
+	svc := chat.New(chat.Options{Catalog: catalog, Pool: p, MaxTime: f.timeout, Hooks: metrics.Hooks()})
+	maxBody, err := parseBytes(f.maxBody)
+	if err != nil {
+		return usagef("--max-body: %v", err)
+	}
+	s, err := server.New(server.Options{
+		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version, Dialects: dialects(st, catalog),
+		Hosts:   auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
+		MaxBody: maxBody, MaxActive: f.maxActive, RecordDir: f.record,
+	})
+	if err != nil {
+		return err
+	}
+	l, err := f.listen()
+	if err != nil {
+		return err
+	}
+	return a.runServer(ctx, f, s, svc, l, log)
+}
+
+// runServer answers requests until ctx ends, and then lets running ones end.
+func (a *app) runServer(ctx context.Context, f *serveFlags, s *server.Server, svc *chat.Service, l net.Listener, log *slog.Logger) error {
+	hs := &http.Server{
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() {
+		if f.tlsCert != "" {
+			failed <- hs.ServeTLS(l, f.tlsCert, f.tlsKey)
+			return
+		}
+		failed <- hs.Serve(l)
+	}()
+	log.Info("listening", "address", f.address(l))
+	fmt.Fprintf(a.io.Out, "%s\n", f.address(l))
+	s.SetReady(len(f.models) == 0)
+	go a.preload(ctx, f, s, svc, log)
+	select {
+	case err := <-failed:
+		return fmt.Errorf("listening: %w", err)
+	case <-ctx.Done():
+	}
+	s.Stop()
+	if n := s.Active(); n > 0 {
+		log.Info("stopping; a second signal ends running answers at once", "running", n)
+	}
+	grace, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	grace, stop := context.WithTimeout(grace, f.grace)
+	defer stop()
+	err := hs.Shutdown(grace)
+	if err != nil {
+		log.Warn("running answers were ended", "running", s.Active())
+		err = hs.Close()
+	}
+	last, done := context.WithTimeout(context.Background(), 30*time.Second)
+	defer done()
+	return errors.Join(err, svc.Pool().Close(last))
+}
+
+// preload loads the models that were named, one after the other.
+func (a *app) preload(ctx context.Context, f *serveFlags, s *server.Server, svc *chat.Service, log *slog.Logger) {
+	forever := time.Duration(-1)
+	specs, err := svc.Catalog().List(ctx)
+	if err != nil {
+		log.Error("models cannot be listed", "error", err)
+		return
+	}
+	for i := range f.models {
+		began := time.Now()
+		lease, err := svc.Acquire(ctx, specs[i].Name, &forever)
+		if err != nil {
+			if ctx.Err() == nil {
+				log.Error("loading failed", "model", specs[i].Name, "error", err)
+			}
+			continue
+		}
+		log.Info("loaded", "model", specs[i].Name, "took", time.Since(began).Round(time.Millisecond), "bytes", lease.Model.Bytes(), "context", lease.Model.Context)
+		lease.Release()
+	}
+	s.SetReady(true)
+}
+
+func (a *app) logger(f *serveFlags) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return nil, usagef("--log-level %q: want debug, info, warn or error", f.logLevel)
+	}
+	o := &slog.HandlerOptions{Level: level}
+	switch f.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(a.io.Err, o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.io.Err, o)), nil
+	}
+	return nil, usagef("--log-format %q: want text or json", f.logFormat)
+}
+
+func (a *app) pool(f *serveFlags, log *slog.Logger) (*pool.Pool[*chat.Model], error) {
+	o := a.modelOptions()
+	o.Seqs = f.parallel
+	o.Tune = func(e *engine.Options) { e.MaxQueue = f.queue }
+	limit := int64(0)
+	if f.memory != "" {
+		n, err := parseBytes(f.memory)
+		if err != nil {
+			return nil, usagef("--max-memory: %v", err)
+		}
+		limit = n
+	} else if b, known := model.SystemBudget(); known {
+		limit = b.Available
+	}
+	loader := &chat.Loader{Options: o}
+	return pool.New(pool.Options[*chat.Model]{
+		Open: loader.Open, Need: loader.Need, Limit: limit, MaxModels: f.maxModels, KeepAlive: f.keepAlive,
+		Closed: func(key string, err error) {
+			if err != nil {
+				log.Error("unloading failed", "path", key, "error", err)
+				return
+			}
+			log.Info("unloaded", "path", key)
+		},
+	}), nil
+}
+
+// keys collects the keys of flags, files and the store.
+func (a *app) keys(f *serveFlags) (*auth.Keys, error) {
+	texts := append([]string(nil), f.apiKeys...)
+	if k := a.getenv("BALEEN_API_KEY"); k != "" {
+		texts = append(texts, k)
+	}
+	if f.keyFile != "" {
+		b, err := os.ReadFile(f.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--api-key-file: %w", err)
+		}
+		n := len(texts)
+		for line := range strings.Lines(string(b)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				texts = append(texts, line)
+			}
+		}
+		if len(texts) == n {
+			return nil, fmt.Errorf("--api-key-file %s has no keys", f.keyFile)
+		}
+	}
+	for _, t := range texts {
+		if len(t) < 8 {
+			return nil, usagef("an API key of %d characters is too short: want at least 8", len(t))
+		}
+	}
+	path, err := a.keysPath()
+	if err != nil {
+		return nil, err
+	}
+	return auth.NewKeys(texts, path), nil
+}
+
+// checkAccess refuses to listen to other machines without a key.
+func (f *serveFlags) checkAccess(keys *auth.Keys) error {
+	if (f.tlsCert == "") != (f.tlsKey == "") {
+		return usagef("--tls-cert and --tls-key belong together")
+	}
+	any, err := keys.Any()
+	if err != nil {
+		return err
+	}
+	if f.socket == "" && !auth.Loopback(f.host) && !any {
+		return usagef("--host %s can be reached from other machines, and there is no key: give --api-key, or make one with: baleen keys add NAME", f.host)
+	}
+	return nil
+}
+
+func (f *serveFlags) listen() (net.Listener, error) {
+	if f.tlsCert != "" {
+		if _, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey); err != nil {
+			return nil, fmt.Errorf("--tls-cert: %w", err)
+		}
+	}
+	if f.socket == "" {
+		return net.Listen("tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
+	}
+	if c, err := net.DialTimeout("unix", f.socket, time.Second); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("a server answers on %s already", f.socket)
+	}
+	if st, err := os.Lstat(f.socket); err == nil && st.Mode()&os.ModeSocket != 0 {
+		if err := os.Remove(f.socket); err != nil { // left over by a process that was killed
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", f.socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(f.socket, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (f *serveFlags) address(l net.Listener) string {
+	scheme := "http"
+	if f.tlsCert != "" {
+		scheme = "https"
+	}
+	if f.socket != "" {
+		return "unix:" + f.socket
+	}
+	return scheme + "://" + l.Addr().String()
+}
+
+// parseBytes reads a number of bytes such as 512MiB, 8GB or 1048576.
+func parseBytes(s string) (int64, error) {
+	units := []struct {
+		name string
+		n    float64
+	}{{"TIB", 1 << 40}, {"GIB", 1 << 30}, {"MIB", 1 << 20}, {"KIB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}}
+	text, factor := strings.ToUpper(strings.TrimSpace(s)), 1.0
+	for _, u := range units {
+		if rest, ok := strings.CutSuffix(text, u.name); ok {
+			text, factor = strings.TrimSpace(rest), u.n
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || v <= 0 || v*factor > 1<<62 {
+		return 0, fmt.Errorf("%q is no number of bytes: want one such as 512MiB or 8GB", s)
+	}
+	return int64(v * factor), nil
+}
+
+// remote is a server as "ps" and "stop" reach it.
+type remote struct {
+	host, socket, key string
+	port              int
+}
+
+func (r *remote) register(a *app, cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&r.host, "host", defaultHost, "address of the server")
+	fs.IntVar(&r.port, "port", defaultPort, "port of the server")
+	fs.StringVar(&r.socket, "socket", "", "socket file of the server")
+	fs.StringVar(&r.key, "api-key", a.getenv("BALEEN_API_KEY"), "key for the server [$BALEEN_API_KEY]")
+	fs.Lookup("api-key").DefValue = ""
+}
+
+// call asks the server and decodes its answer.
+func (r *remote) call(ctx context.Context, method, path string, body, out any) error {
+	t := &http.Transport{}
+	url := "http://" + net.JoinHostPort(r.host, strconv.Itoa(r.port)) + path
+	if r.socket != "" {
+		url = "http://localhost" + path
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", r.socket)
+		}
+	}
+	defer t.CloseIdleConnections()
+	var b bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&b).Encode(body); err != nil {
+			return err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, &b)
+	if err != nil {
+		return err
+	}
+	if r.key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	res, err := (&http.Client{Transport: t, Timeout: 30 * time.Second}).Do(req)
+	if err != nil {
+		return fmt.Errorf("no server answers (start one with: baleen serve): %w", err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		var e struct{ Error struct{ Message string } }
+		if json.Unmarshal(text, &e) == nil && e.Error.Message != "" {
+			return errors.New(e.Error.Message)
+		}
+		return fmt.Errorf("the server answered %s", res.Status)
+	}
+	return json.Unmarshal(text, out)
+}
+
+func (a *app) psCommand() *cobra.Command {
+	r, asJSON := &remote{}, false
+	cmd := &cobra.Command{
+		Use: "ps", Short: "List the models that a server has loaded", Args: argsBetween(0, 0, "none"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var out struct {
+				Models []server.LoadedModel `json:"models"`
+			}
+			if err := r.call(cmd.Context(), http.MethodGet, "/baleen/models", nil, &out); err != nil {
+				return err
+			}
+			if asJSON {
+				return a.writeJSON(out)
+			}
+			w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tMEMORY\tCONTEXT\tREQUESTS\tUNTIL")
+			for _, m := range out.Models {
+				fmt.Fprintf(w, "%s\t%.1f GiB\t%d\t%d\t%s\n", m.Name, float64(m.Bytes)/(1<<30), m.Context, m.Requests, until(m))
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	r.register(a, cmd)
+	return cmd
+}
+
+func until(m server.LoadedModel) string {
+	switch {
+	case m.Loading:
+		return "loading"
+	case m.Requests > 0:
+		return "in use"
+	case m.Expires == nil:
+		return "for good"
+	}
+	return "in " + time.Until(*m.Expires).Round(time.Second).String()
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	r := &remote{}
+	cmd := &cobra.Command{
+		Use: "stop [MODEL...]", Short: "Make a server unload models",
+		Long: "Make a server unload models as soon as no request uses them; without a name, all that are loaded.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				var out struct {
+					Models []server.LoadedModel `json:"models"`
+				}
+				if err := r.call(cmd.Context(), http.MethodGet, "/baleen/models", nil, &out); err != nil {
+					return err
+				}
+				for _, m := range out.Models {
+					args = append(args, m.Name)
+				}
+			}
+			for _, name := range args {
+				var out struct{ Unloaded bool }
+				if err := r.call(cmd.Context(), http.MethodPost, "/baleen/unload", map[string]string{"model": name}, &out); err != nil {
+					return err
+				}
+				if !out.Unloaded {
+					a.note("%s is not loaded", name)
+				}
+			}
+			return nil
+		},
+	}
+	r.register(a, cmd)
+	return cmd
+}
+
+func (a *app) keysPath() (string, error) {
+	home, err := store.Home(a.cfg.String(config.Home), a.getenv)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, "keys.json"), nil
+}
+
+func (a *app) keysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "keys", Short: "Make, list and revoke API keys of servers",
+		Long: "API keys of this user's servers. Once there is one, every request needs one; running servers notice\n" +
+			"changes at once. Only checksums are kept: a key is shown when it is made and never again.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var scopes string
+	add := &cobra.Command{
+		Use: "add NAME", Short: "Make a key and print it", Args: argsBetween(1, 1, "NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			list, err := auth.ParseScopes(scopes)
+			if err != nil {
+				return usageError{err}
+			}
+			path, err := a.keysPath()
+			if err != nil {
+				return err
+			}
+			key, err := auth.Add(path, args[0], list)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(a.io.Out, key)
+			return nil
+		},
+	}
+	add.Flags().StringVar(&scopes, "scopes", "infer", "what the key allows: infer, manage, watch, or all; separated by commas")
+	list := &cobra.Command{
+		Use: "list", Short: "List the keys", Args: argsBetween(0, 0, "none"),
+		RunE: func(*cobra.Command, []string) error {
+			path, err := a.keysPath()
+			if err != nil {
+				return err
+			}
+			keys, err := auth.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tSCOPES\tMADE")
+			for _, k := range keys {
+				names := make([]string, len(k.Scopes))
+				for i, s := range k.Scopes {
+					names[i] = string(s)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, strings.Join(names, ","), k.Made.Format(time.DateTime))
+			}
+			return w.Flush()
+		},
+	}
+	revoke := &cobra.Command{
+		Use: "revoke NAME", Short: "Revoke a key", Args: argsBetween(1, 1, "NAME"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := a.keysPath()
+			if err != nil {
+				return err
+			}
+			return auth.Revoke(path, args[0])
+		},
+	}
+	cmd.AddCommand(add, list, revoke)
+	return cmd
+}

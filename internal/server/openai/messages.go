@@ -1,0 +1,334 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
+)
+
+var negInf = float32(math.Inf(-1))
+
+// partTable decodes an element of a message's content.
+var partTable = &fields.Table[chat.Part]{Name: "content part", Fields: []fields.Field[chat.Part]{
+	{Name: "type", Type: fields.Enum("text", "image_url", "input_audio", "file", "refusal"), Required: true, Doc: "what the part is", Set: func(p *chat.Part, v fields.Value) error {
+		switch v.String() {
+		case "image_url":
+			p.Media = chat.Image
+		case "input_audio":
+			p.Media = chat.Audio
+		case "file":
+			p.Media = chat.File
+		}
+		return nil
+	}},
+	{Name: "text", Type: fields.String(), Doc: "the text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
+	{Name: "refusal", Type: fields.String(), Doc: "an earlier refusal; the model sees it as text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
+	{Name: "image_url", Type: fields.Object("image_url"), Doc: "an image as a data URL; refused by models that take text only", Set: setImage},
+	{Name: "input_audio", Type: fields.Object("input_audio"), Doc: "refused by models that take text only"},
+	{Name: "file", Type: fields.Object("file"), Doc: "refused by models that take text only"},
+	{Name: "cache_control", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
+	{Name: "prompt_cache_breakpoint", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
+}}
+
+func setImage(p *chat.Part, v fields.Value) error {
+	u, ok := v.Get("url")
+	if !ok || u.Kind() != "string" {
+		return chat.Invalidf(v.Path, "the image has no url")
+	}
+	p.URL = u.String()
+	meta, data, found := strings.Cut(strings.TrimPrefix(p.URL, "data:"), ",")
+	if !strings.HasPrefix(p.URL, "data:") || !found {
+		return nil // an address; nothing is fetched
+	}
+	p.MIME = strings.TrimSuffix(meta, ";base64")
+	b, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return chat.Invalidf(u.Path, "the data URL is not base64")
+	}
+	p.Data = b
+	return nil
+}
+
+// content decodes a message's content.
+func content(v fields.Value) ([]chat.Part, error) {
+	if v.Kind() == "string" {
+		return []chat.Part{{Text: v.String(), Field: v.Path}}, nil
+	}
+	var parts []chat.Part
+	for _, it := range v.Items() {
+		p := chat.Part{Field: it.Path}
+		if err := partTable.DecodeValue(it, &p); err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+var contentType = fields.String().Or(fields.List(fields.Object("content part")))
+
+// messageTable decodes a message.
+var messageTable = &fields.Table[chat.Message]{Name: "message", Fields: []fields.Field[chat.Message]{
+	{Name: "role", Type: fields.Enum("developer", "system", "user", "assistant", "tool"), Required: true, Doc: "who speaks", Set: func(m *chat.Message, v fields.Value) error {
+		m.Role = v.String()
+		return nil
+	}},
+	{Name: "content", Type: contentType, Doc: "what is said", Set: func(m *chat.Message, v fields.Value) (err error) {
+		m.Parts, err = content(v)
+		return err
+	}},
+	{Name: "name", Type: fields.String(), Doc: "of a tool's result: the tool; of others it has no effect", Set: func(m *chat.Message, v fields.Value) error {
+		m.ToolName = v.String()
+		return nil
+	}},
+	{Name: "tool_calls", Type: fields.List(fields.Object("tool call")), Doc: "calls that the assistant made", Set: setCalls},
+	{Name: "tool_call_id", Type: fields.String(), Doc: "of a tool's result: the call that it answers", Set: func(m *chat.Message, v fields.Value) error {
+		m.CallID = v.String()
+		return nil
+	}},
+	{Name: "reasoning_content", Type: fields.String(), Doc: "not OpenAI's: the assistant's earlier reasoning, for templates that show it", Set: setReasoning},
+	{Name: "reasoning", Type: fields.String(), Doc: "not OpenAI's: another name of reasoning_content", Set: setReasoning},
+	{Name: "refusal", Type: fields.String(), Doc: "an earlier refusal; the model sees it as text", Set: func(m *chat.Message, v fields.Value) error {
+		m.Parts = append(m.Parts, chat.Part{Text: v.String()})
+		return nil
+	}},
+	{Name: "audio", Type: fields.Object("audio"), Use: fields.Refused, Doc: "the models answer with text"},
+	{Name: "function_call", Type: fields.Object("function call"), Use: fields.Refused, Doc: "deprecated: use tool_calls"},
+	{Name: "annotations", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer; the model does not see them"},
+	{Name: "cache_control", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
+}}
+
+func setReasoning(m *chat.Message, v fields.Value) error {
+	m.Reasoning = v.String()
+	return nil
+}
+
+// callTable decodes a call that was made.
+var callTable = &fields.Table[chat.Call]{Name: "tool call", Fields: []fields.Field[chat.Call]{
+	{Name: "id", Type: fields.String(), Doc: "the call's id", Set: func(c *chat.Call, v fields.Value) error { c.ID = v.String(); return nil }},
+	{Name: "type", Type: fields.Enum("function"), Doc: "function"},
+	{Name: "index", Type: fields.Any(), Use: fields.Ignored, Doc: "the order of the list counts"},
+	{Name: "function", Type: fields.Object("function call"), Required: true, Doc: "name and arguments", Set: func(c *chat.Call, v fields.Value) error {
+		return functionCallTable.DecodeValue(v, c)
+	}},
+}}
+
+var functionCallTable = &fields.Table[chat.Call]{Name: "function call", Fields: []fields.Field[chat.Call]{
+	{Name: "name", Type: fields.String(), Required: true, Doc: "of the function", Set: func(c *chat.Call, v fields.Value) error { c.Name = v.String(); return nil }},
+	{Name: "arguments", Type: fields.String().Or(fields.Object("object")), Doc: "JSON text of the arguments", Set: func(c *chat.Call, v fields.Value) error {
+		c.Arguments = string(v.Raw)
+		if v.Kind() == "string" {
+			c.Arguments = v.String()
+		}
+		return argumentsOK(c.Arguments, v.Path)
+	}},
+}}
+
+// argumentsOK wants an object or nothing: the templates read it.
+func argumentsOK(args, path string) error {
+	if strings.TrimSpace(args) == "" {
+		return nil
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal([]byte(args), &m) != nil {
+		return chat.Invalidf(path, "the arguments are not a JSON object")
+	}
+	return nil
+}
+
+func setCalls(m *chat.Message, v fields.Value) error {
+	for _, it := range v.Items() {
+		var c chat.Call
+		if err := callTable.DecodeValue(it, &c); err != nil {
+			return err
+		}
+		m.Calls = append(m.Calls, c)
+	}
+	return nil
+}
+
+// messages decodes a conversation.
+func messages(v fields.Value) ([]chat.Message, error) {
+	var out []chat.Message
+	for _, it := range v.Items() {
+		m := chat.Message{Field: it.Path}
+		if err := messageTable.DecodeValue(it, &m); err != nil {
+			return nil, err
+		}
+		switch {
+		case m.Role == chat.ToolRole && m.CallID == "":
+			return nil, missing(it.Path + ".tool_call_id")
+		case m.Role != chat.Assistant && len(m.Calls) > 0:
+			return nil, chat.Invalidf(it.Path+".tool_calls", "only the assistant makes calls")
+		case m.Role != chat.Assistant && m.Parts == nil:
+			return nil, missing(it.Path + ".content")
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func missing(path string) error {
+	e := chat.Invalidf(path, "this field is missing")
+	e.Missing = true
+	return e
+}
+
+// toolTable decodes a tool of chat completions.
+var toolTable = &fields.Table[chat.Tool]{Name: "tool", Fields: []fields.Field[chat.Tool]{
+	{Name: "type", Type: fields.Enum("function", "custom"), Required: true, Doc: "function; custom tools are refused", Set: func(_ *chat.Tool, v fields.Value) error {
+		if v.String() != "function" {
+			return chat.Unsupportedf(v.Path, "custom tools are not supported: declare a function")
+		}
+		return nil
+	}},
+	{Name: "function", Type: fields.Object("function"), Required: true, Doc: "the function", Set: func(t *chat.Tool, v fields.Value) error {
+		return functionTable.DecodeValue(v, t)
+	}},
+	{Name: "custom", Type: fields.Object("custom"), Use: fields.Refused, Doc: "custom tools need constrained output"},
+	{Name: "cache_control", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
+}}
+
+var functionTable = &fields.Table[chat.Tool]{Name: "function", Fields: functionFields()}
+
+func functionFields() []fields.Field[chat.Tool] {
+	return []fields.Field[chat.Tool]{
+		{Name: "name", Type: fields.String(), Required: true, Doc: "name of the function", Set: func(t *chat.Tool, v fields.Value) error {
+			t.Name = v.String()
+			if t.Name == "" || len(t.Name) > 256 {
+				return chat.Invalidf(v.Path, "the name has %d bytes, want 1 to 256", len(t.Name))
+			}
+			return nil
+		}},
+		{Name: "description", Type: fields.String(), Doc: "what it is for", Set: func(t *chat.Tool, v fields.Value) error { t.Description = v.String(); return nil }},
+		{Name: "parameters", Type: fields.Object("JSON Schema"), Doc: "its parameters", Set: func(t *chat.Tool, v fields.Value) error { t.Parameters = v.Raw; return nil }},
+		{Name: "strict", Type: fields.Bool(), Doc: "true is refused until output can be constrained", Set: func(t *chat.Tool, v fields.Value) error {
+			if v.Bool() {
+				return chat.Unsupportedf(v.Path, "not supported yet: arguments cannot be held to a schema; leave it out or set it to false")
+			}
+			return nil
+		}},
+	}
+}
+
+// tools decodes a list of tools by a table.
+func tools(v fields.Value, table *fields.Table[chat.Tool]) ([]chat.Tool, error) {
+	var out []chat.Tool
+	for _, it := range v.Items() {
+		t := chat.Tool{Field: it.Path}
+		if err := table.DecodeValue(it, &t); err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// modeOf reads the words of tool_choice.
+func modeOf(v fields.Value) (chat.ToolMode, error) {
+	switch v.String() {
+	case "auto":
+		return chat.ToolsAuto, nil
+	case "none":
+		return chat.ToolsNone, nil
+	case "required":
+		return chat.ToolsRequired, nil
+	}
+	return 0, chat.Invalidf(v.Path, "%q is not one of none, auto, required", v.String())
+}
+
+// setChoice decodes tool_choice; nameOf finds the name in an object of the route's shape.
+func setChoice(req *chat.Request, v fields.Value) error {
+	req.Choice.Field = v.Path
+	if v.Kind() == "string" {
+		mode, err := modeOf(v)
+		req.Choice.Mode = mode
+		return err
+	}
+	kind, _ := v.Get("type")
+	switch kind.String() {
+	case "function":
+		name, ok := nameOf(v)
+		if !ok {
+			return missing(v.Path + ".function.name")
+		}
+		req.Choice.Mode, req.Choice.Name = chat.ToolNamed, name
+		return nil
+	case "allowed_tools":
+		return allowedTools(req, v)
+	}
+	return chat.Unsupportedf(v.Path, "not supported: choices of type %q", kind.String())
+}
+
+// nameOf finds a function's name, in the shape of chat completions or of responses.
+func nameOf(v fields.Value) (string, bool) {
+	if f, ok := v.Get("function"); ok {
+		v = f
+	}
+	n, ok := v.Get("name")
+	return n.String(), ok && n.Kind() == "string"
+}
+
+// allowedTools leaves the named tools.
+func allowedTools(req *chat.Request, v fields.Value) error {
+	if inner, ok := v.Get("allowed_tools"); ok {
+		v = inner
+	}
+	if m, ok := v.Get("mode"); ok {
+		mode, err := modeOf(m)
+		if err != nil {
+			return err
+		}
+		req.Choice.Mode = mode
+	}
+	list, ok := v.Get("tools")
+	if !ok || list.Kind() != "array" {
+		return missing(v.Path + ".tools")
+	}
+	allowed := map[string]bool{}
+	for _, it := range list.Items() {
+		name, ok := nameOf(it)
+		if !ok {
+			return chat.Unsupportedf(it.Path, "only functions can be allowed")
+		}
+		allowed[name] = true
+	}
+	var kept []chat.Tool
+	for _, t := range req.Tools {
+		if allowed[t.Name] {
+			kept = append(kept, t)
+			delete(allowed, t.Name)
+		}
+	}
+	for name := range allowed {
+		return chat.Invalidf(list.Path, "there is no tool named %q", name)
+	}
+	req.Tools = kept
+	return nil
+}
+
+// setFormat decodes response_format, and text.format of responses.
+func setFormat(req *chat.Request, v fields.Value) error {
+	kind, ok := v.Get("type")
+	if !ok {
+		return missing(v.Path + ".type")
+	}
+	switch kind.String() {
+	case "text":
+		return nil
+	case "json_object":
+		req.Format = chat.Format{Kind: "json", Field: v.Path}
+	case "json_schema":
+		req.Format = chat.Format{Kind: "schema", Schema: v.Raw, Field: v.Path}
+	default:
+		return chat.Invalidf(kind.Path, "%q is not one of text, json_object, json_schema", kind.String())
+	}
+	return chat.Unsupportedf(v.Path, "%s is not supported yet: output cannot be held to a format; ask for it in the prompt", kind.String())
+}
+
+// efforts are the words of reasoning efforts.
+var efforts = fields.Enum("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")

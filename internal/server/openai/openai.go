@@ -1,0 +1,200 @@
+// Package openai speaks OpenAI's API: chat completions, completions, responses and models. It decodes requests into
+// package chat's and writes its streams back; it knows no other dialect and nothing of models.
+package openai
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
+)
+
+// dialect is OpenAI's.
+type dialect struct {
+	env   *server.Env
+	store *responseStore
+}
+
+// New returns the dialect.
+func New(env *server.Env) server.Dialect { return &dialect{env: env, store: newResponseStore()} }
+
+// Name is "openai".
+func (d *dialect) Name() string { return "openai" }
+
+// Claims claims what is below /v1.
+func (d *dialect) Claims(r *http.Request) int {
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		return 1
+	}
+	return 0
+}
+
+// Routes lists them.
+func (d *dialect) Routes() []server.Route {
+	shared := []fields.ObjectTable{streamOptionsTable}
+	return []server.Route{
+		{
+			Method: "POST", Path: "/v1/chat/completions", Scope: auth.Infer, Summary: "Answer a conversation",
+			Body: chatTable, Objects: append(chatObjects(), shared...), Stream: "text/event-stream", Answers: []int{404}, Handle: d.chat,
+			Doc: "Reasoning comes as `reasoning_content` beside `content`. Omitted `temperature` and `top_p` are 1, unless the model brings its own.",
+		},
+		{
+			Method: "POST", Path: "/v1/completions", Scope: auth.Infer, Summary: "Continue a text, or fill a gap in it",
+			Body: completionTable, Objects: shared, Stream: "text/event-stream", Answers: []int{404}, Handle: d.completions,
+		},
+		{
+			Method: "POST", Path: "/v1/responses", Scope: auth.Infer, Summary: "Answer with items, with the conversation kept by the server",
+			Body: responseTable, Objects: responseObjects(), Stream: "text/event-stream", Answers: []int{404}, Handle: d.responses,
+			Doc: "Responses are kept in memory, the last thousand of them, until the server ends. Reasoning comes as items with its whole text.",
+		},
+		{
+			Method: "POST", Path: "/v1/responses/input_tokens", Scope: auth.Infer, Summary: "Count the tokens of a request",
+			Body: responseTable, Answers: []int{404}, Handle: d.countResponse,
+		},
+		{Method: "GET", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Get a kept response", Answers: []int{400, 404}, Handle: d.getResponse},
+		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Forget a kept response", Answers: []int{404}, Handle: d.deleteResponse},
+		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: auth.Infer, Summary: "List a kept response's input", Answers: []int{404}, Handle: d.inputItems},
+		{Method: "GET", Path: "/v1/models", Scope: auth.Infer, Summary: "List the models", Handle: d.models},
+		{Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "Describe a model", Answers: []int{404}, Handle: d.model},
+	}
+}
+
+// An errorBody is OpenAI's error object.
+type errorBody struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+// errorOf words an error.
+func errorOf(e *chat.Error) errorBody {
+	b := errorBody{Message: e.Message(), Type: "invalid_request_error"}
+	code, param := "", e.Field
+	switch e.Kind {
+	case chat.Invalid:
+		code = "invalid_value"
+		if e.Unknown {
+			code = "unknown_parameter"
+		}
+		if e.Missing {
+			code = "missing_required_parameter"
+		}
+	case chat.Unsupported:
+		code = "unsupported_parameter"
+	case chat.UnknownModel:
+		code, param = "model_not_found", "model"
+	case chat.PromptTooLong:
+		code = "context_length_exceeded"
+	case chat.Unauthorized:
+		code = "invalid_api_key"
+	case chat.Forbidden:
+		code = "permission_denied"
+	case chat.BodyTooLarge:
+		code = "request_too_large"
+	case chat.NotFound:
+		code = "not_found"
+	case chat.BadMethod:
+		code = "method_not_allowed"
+	case chat.Overloaded:
+		b.Type, code = "service_unavailable_error", "overloaded"
+	case chat.Unavailable:
+		b.Type, code = "service_unavailable_error", "unavailable"
+	case chat.Timeout:
+		b.Type, code = "server_error", "timeout"
+	default:
+		b.Type, code = "server_error", "server_error"
+	}
+	b.Code = &code
+	if param != "" {
+		b.Param = &param
+	}
+	return b
+}
+
+// WriteError answers {"error": {...}}.
+func (d *dialect) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
+	server.WriteJSON(w, e.Status(), map[string]errorBody{"error": errorOf(e)}) //nolint:errcheck // the client is gone
+}
+
+// A modelObject is an element of the list of models.
+type modelObject struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func modelOf(s chat.Spec) modelObject {
+	return modelObject{ID: s.Name, Object: "model", Created: max(0, s.Time.Unix()), OwnedBy: "baleen"}
+}
+
+func (d *dialect) models(w http.ResponseWriter, r *http.Request) error {
+	specs, err := d.env.Chat.Catalog().List(r.Context())
+	if err != nil {
+		return err
+	}
+	list := make([]modelObject, 0, len(specs))
+	for _, s := range specs {
+		list = append(list, modelOf(s))
+	}
+	return server.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
+}
+
+func (d *dialect) model(w http.ResponseWriter, r *http.Request) error {
+	s, err := d.env.Chat.Catalog().Resolve(r.Context(), r.PathValue("model"))
+	if err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusOK, modelOf(s))
+}
+
+// usage is that of completions.
+type usage struct {
+	Prompt        int           `json:"prompt_tokens"`
+	Completion    int           `json:"completion_tokens"`
+	Total         int           `json:"total_tokens"`
+	PromptDetails promptDetails `json:"prompt_tokens_details"`
+	OutDetails    outDetails    `json:"completion_tokens_details"`
+}
+
+type promptDetails struct {
+	Cached int `json:"cached_tokens"`
+}
+
+type outDetails struct {
+	Reasoning int `json:"reasoning_tokens"`
+}
+
+func usageOf(u chat.Usage) *usage {
+	return &usage{u.Prompt, u.Generated, u.Prompt + u.Generated, promptDetails{u.Cached}, outDetails{u.Reasoning}}
+}
+
+// finishReason is the word of completions.
+func finishReason(r chat.Reason) string {
+	switch r {
+	case chat.Length:
+		return "length"
+	case chat.ToolCalls:
+		return "tool_calls"
+	}
+	return "stop"
+}
+
+// keepAlive sends a comment now and then, so that nothing between client and server takes a long prompt for a dead
+// connection.
+func keepAlive(s *server.Writer) (stop func()) {
+	return s.Beat(15*time.Second, func() error { return s.Comment("working") })
+}
+
+// gone reports whether a stream ended because the client went away: then nobody is there to read more.
+func gone(e *chat.Error) bool { return e != nil && e.Kind == chat.Cancelled }
+
+var one = float32(1)
+
+// defaults are those of OpenAI's documentation.
+var defaults = &chat.Sampling{Temperature: &one, TopP: &one}

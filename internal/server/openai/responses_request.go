@@ -1,0 +1,393 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
+)
+
+// responseRequest is a request for a response.
+type responseRequest struct {
+	common
+	items         []json.RawMessage // the input as items, each with an id
+	messages      []chat.Message    // of items
+	instructions  *string
+	previous      string
+	noStore       bool
+	choice        fields.Value
+	tools         fields.Value
+	custom        map[string]bool // names of custom tools
+	encrypted     bool            // include reasoning.encrypted_content
+	withLogs      bool
+	metadata      json.RawMessage
+	reasoning     json.RawMessage
+	text          json.RawMessage
+	parallelFalse bool
+	resolve       func(id string) (json.RawMessage, bool)
+}
+
+func responsePart(r *responseRequest) *common { return &r.common }
+
+func responseObjects() []fields.ObjectTable {
+	return []fields.ObjectTable{reasoningTable, textTable, responseToolTable, inputPartTable}
+}
+
+var responseTable = &fields.Table[responseRequest]{Name: "response request", Fields: append(samplingFields(responsePart),
+	field(responsePart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
+	fields.Field[responseRequest]{
+		Name: "input", Type: fields.String().Or(fields.List(fields.Object("input item"))), Doc: "a text, or items: messages, calls, their outputs, reasoning, references to items of kept responses",
+		Set: func(r *responseRequest, v fields.Value) error { return r.input(v) },
+	},
+	fields.Field[responseRequest]{Name: "instructions", Type: fields.String(), Doc: "stands before the conversation; not carried over to later responses", Set: func(r *responseRequest, v fields.Value) error {
+		s := v.String()
+		r.instructions = &s
+		return nil
+	}},
+	fields.Field[responseRequest]{Name: "previous_response_id", Type: fields.String(), Doc: "a kept response that this one continues", Set: func(r *responseRequest, v fields.Value) error {
+		r.previous = v.String()
+		return nil
+	}},
+	fields.Field[responseRequest]{Name: "store", Type: fields.Bool(), Doc: "false does not keep the response", Set: func(r *responseRequest, v fields.Value) error { r.noStore = !v.Bool(); return nil }},
+	field(responsePart, "stream", fields.Bool(), "send events as the answer is made", func(c *common, v fields.Value) error { c.stream = v.Bool(); return nil }),
+	field(responsePart, "stream_options", fields.Object("stream_options"), "of a stream", func(c *common, v fields.Value) error {
+		c.hasOptions = true
+		return streamOptionsTable.DecodeValue(v, c)
+	}),
+	field(responsePart, "max_output_tokens", fields.Int(1, anyHi), "most tokens to generate, reasoning included", func(c *common, v fields.Value) error {
+		c.req.MaxTokens = v.Int()
+		return nil
+	}),
+	fields.Field[responseRequest]{
+		Name: "tools", Type: fields.List(fields.Object("response tool")).Len(0, 512), Doc: "functions and custom tools; tools that OpenAI runs itself are refused",
+		Set: func(r *responseRequest, v fields.Value) error { r.tools = v; return r.setTools(v) },
+	},
+	fields.Field[responseRequest]{
+		Name: "tool_choice", Type: fields.String().Or(fields.Object("tool choice")), Doc: "none, auto, required, a function, or allowed tools",
+		Set: func(r *responseRequest, v fields.Value) error { r.choice = v; return nil },
+	},
+	fields.Field[responseRequest]{Name: "parallel_tool_calls", Type: fields.Bool(), Doc: "false allows at most one call in an answer", Set: func(r *responseRequest, v fields.Value) error {
+		r.req.SingleCall, r.parallelFalse = !v.Bool(), !v.Bool()
+		return nil
+	}},
+	fields.Field[responseRequest]{Name: "reasoning", Type: fields.Object("reasoning"), Doc: "effort of reasoning", Set: func(r *responseRequest, v fields.Value) error {
+		r.reasoning = v.Raw
+		return reasoningTable.DecodeValue(v, &r.common)
+	}},
+	fields.Field[responseRequest]{Name: "text", Type: fields.Object("text"), Doc: "shape of the text", Set: func(r *responseRequest, v fields.Value) error {
+		r.text = v.Raw
+		return textTable.DecodeValue(v, &r.common)
+	}},
+	fields.Field[responseRequest]{Name: "include", Type: fields.List(fields.String()), Doc: "reasoning.encrypted_content and message.output_text.logprobs; others belong to tools that OpenAI runs itself and add nothing", Set: func(r *responseRequest, v fields.Value) error {
+		r.encrypted = slices.Contains(v.Strings(), "reasoning.encrypted_content")
+		r.withLogs = slices.Contains(v.Strings(), "message.output_text.logprobs")
+		return nil
+	}},
+	fields.Field[responseRequest]{Name: "top_logprobs", Type: fields.Int(0, 20), Doc: "alternatives beside each token", Set: func(r *responseRequest, v fields.Value) error {
+		r.topLogs = v.Int()
+		r.withLogs = r.withLogs || r.topLogs > 0
+		return nil
+	}},
+	fields.Field[responseRequest]{Name: "metadata", Type: fields.Object("metadata"), Doc: "kept with the response", Set: func(r *responseRequest, v fields.Value) error { r.metadata = v.Raw; return nil }},
+	fields.Field[responseRequest]{Name: "truncation", Type: fields.Enum("auto", "disabled"), Use: fields.Refused, Allow: []string{`"disabled"`}, Doc: "nothing is dropped in silence: a prompt that does not fit is refused"},
+	fields.Field[responseRequest]{Name: "background", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "responses are made while the client waits"},
+	fields.Field[responseRequest]{Name: "background_options", Type: fields.Object("background_options"), Use: fields.Refused, Doc: "responses are made while the client waits"},
+	fields.Field[responseRequest]{Name: "conversation", Type: fields.Any(), Use: fields.Refused, Doc: "there are no conversation objects: use previous_response_id"},
+	fields.Field[responseRequest]{Name: "prompt", Type: fields.Object("prompt"), Use: fields.Refused, Doc: "there are no stored prompts"},
+	fields.Field[responseRequest]{Name: "context_management", Type: fields.List(fields.Object("context_management")), Use: fields.Refused, Allow: []string{"[]"}, Doc: "the server does not compact conversations"},
+	fields.Field[responseRequest]{Name: "moderation", Type: fields.Object("moderation"), Use: fields.Refused, Doc: "there is no moderation model"},
+	fields.Field[responseRequest]{Name: "image", Type: fields.Object("image"), Use: fields.Refused, Doc: "the models take text"},
+	fields.Field[responseRequest]{Name: "access_programs", Type: fields.Object("access_programs"), Use: fields.Refused, Doc: "belongs to OpenAI's own models"},
+	fields.Field[responseRequest]{Name: "max_tool_calls", Type: fields.Int(1, anyHi), Use: fields.Ignored, Doc: "counts calls of tools that OpenAI runs itself; there are none"},
+	fields.Field[responseRequest]{Name: "prompt_cache_key", Type: fields.String(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
+	fields.Field[responseRequest]{Name: "prompt_cache_options", Type: fields.Object("prompt_cache_options"), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
+	fields.Field[responseRequest]{Name: "prompt_cache_retention", Type: fields.String(), Use: fields.Ignored, Doc: "the cache keeps what fits"},
+	fields.Field[responseRequest]{Name: "safety_identifier", Type: fields.String(), Use: fields.Ignored, Doc: "names an end user to OpenAI; there is nobody to tell"},
+	fields.Field[responseRequest]{Name: "service_tier", Type: fields.String(), Use: fields.Ignored, Doc: "there is one tier"},
+	fields.Field[responseRequest]{Name: "user", Type: fields.String(), Use: fields.Ignored, Doc: "names an end user to OpenAI; there is nobody to tell"},
+	fields.Field[responseRequest]{Name: "client_metadata", Type: fields.Any(), Use: fields.Ignored, Doc: "not documented by OpenAI, sent by its own client: names the client's session"},
+)}
+
+var reasoningTable = &fields.Table[common]{Name: "reasoning", Fields: []fields.Field[common]{
+	{Name: "effort", Type: efforts, Doc: "for models that know efforts; for others none and minimal switch reasoning off and the rest on", Set: func(c *common, v fields.Value) error {
+		c.req.Effort = v.String()
+		return nil
+	}},
+	{Name: "summary", Type: fields.Enum("auto", "concise", "detailed", "none"), Use: fields.Ignored, Doc: "the whole reasoning is given, no summary"},
+	{Name: "generate_summary", Type: fields.String(), Use: fields.Ignored, Doc: "older name of summary"},
+	{Name: "context", Type: fields.String(), Use: fields.Ignored, Doc: "the template decides which earlier reasoning the model sees"},
+	{Name: "mode", Type: fields.String(), Use: fields.Refused, Allow: []string{`"standard"`}, Doc: "there is no pro mode"},
+}}
+
+var textTable = &fields.Table[common]{Name: "text", Fields: []fields.Field[common]{
+	{Name: "format", Type: fields.Object("text format"), Doc: "text; json_object and json_schema are refused until output can be constrained", Set: func(c *common, v fields.Value) error {
+		return setFormat(&c.req, v)
+	}},
+	{Name: "verbosity", Type: fields.String(), Use: fields.Refused, Allow: []string{`"medium"`}, Doc: "no model here was trained for it: ask in the prompt"},
+}}
+
+// responseToolTable decodes a tool of responses.
+var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Fields: append([]fields.Field[chat.Tool]{
+	{Name: "type", Type: fields.String(), Required: true, Doc: "function or custom", Set: func(t *chat.Tool, v fields.Value) error {
+		switch v.String() {
+		case "function", "custom":
+			return nil
+		}
+		return chat.Unsupportedf(v.Path, "tools of type %s are not supported: the server runs no tools itself; declare a function", v.String())
+	}},
+	{Name: "format", Type: fields.Object("format"), Doc: "of a custom tool: text; a grammar is told to the model and not enforced", Set: func(t *chat.Tool, v fields.Value) error {
+		if def, ok := v.Get("definition"); ok {
+			t.Description += "\n\nIts input follows this grammar:\n" + def.String()
+		}
+		return nil
+	}},
+	{Name: "defer_loading", Type: fields.Bool(), Use: fields.Ignored, Doc: "all tools are loaded"},
+}, functionFields()...)}
+
+// customParameters are those of a custom tool, which the model calls like a function of one text.
+var customParameters = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`)
+
+func (r *responseRequest) setTools(v fields.Value) (err error) {
+	if r.req.Tools, err = tools(v, responseToolTable); err != nil {
+		return err
+	}
+	r.custom = map[string]bool{}
+	for i, it := range v.Items() {
+		if kind, _ := it.Get("type"); kind.String() == "custom" {
+			r.custom[r.req.Tools[i].Name] = true
+			r.req.Tools[i].Parameters = customParameters
+		}
+	}
+	return nil
+}
+
+// input decodes the input.
+func (r *responseRequest) input(v fields.Value) error {
+	if v.Kind() == "string" {
+		item, err := json.Marshal(map[string]any{"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": v.String()}}})
+		if err != nil {
+			return err
+		}
+		v = fields.Value{Raw: append(append(json.RawMessage("["), item...), ']'), Path: v.Path}
+	}
+	ms := &itemReader{resolve: r.resolve}
+	for _, it := range v.Items() {
+		if err := ms.item(it); err != nil {
+			return err
+		}
+		r.items = append(r.items, withID(it.Raw))
+	}
+	r.messages = ms.out
+	return nil
+}
+
+// withID gives an item an id where it has none.
+func withID(raw json.RawMessage) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil {
+		return raw
+	}
+	if id, ok := m["id"]; ok && string(id) != "null" {
+		return raw
+	}
+	id, err := json.Marshal(chat.NewID("item_"))
+	if err != nil {
+		return raw
+	}
+	m["id"] = id
+	if b, err := json.Marshal(m); err == nil {
+		return b
+	}
+	return raw
+}
+
+// itemReader turns items into messages: what the assistant thought, said and called in a row is one turn.
+type itemReader struct {
+	out     []chat.Message
+	turn    bool // the last message is the assistant's and may grow
+	resolve func(id string) (json.RawMessage, bool)
+}
+
+func (ir *itemReader) assistant(path string) *chat.Message {
+	if !ir.turn {
+		ir.out = append(ir.out, chat.Message{Role: chat.Assistant, Field: path})
+		ir.turn = true
+	}
+	return &ir.out[len(ir.out)-1]
+}
+
+func (ir *itemReader) other(m chat.Message) {
+	ir.turn = false
+	ir.out = append(ir.out, m)
+}
+
+func text(v fields.Value, name string) string {
+	x, _ := v.Get(name)
+	return x.String()
+}
+
+func (ir *itemReader) item(v fields.Value) error {
+	if v.Kind() != "object" {
+		return chat.Invalidf(v.Path, "want an object")
+	}
+	kind := text(v, "type")
+	if kind == "" && text(v, "role") != "" {
+		kind = "message"
+	}
+	switch kind {
+	case "message":
+		return ir.message(v)
+	case "reasoning":
+		m := ir.assistant(v.Path)
+		m.Reasoning += reasoningOf(v)
+		return nil
+	case "function_call", "custom_tool_call":
+		return ir.call(v, kind)
+	case "function_call_output", "custom_tool_call_output":
+		return ir.output(v)
+	case "item_reference":
+		id := text(v, "id")
+		if ir.resolve != nil {
+			if raw, ok := ir.resolve(id); ok {
+				return ir.item(fields.Value{Raw: raw, Path: v.Path})
+			}
+		}
+		return chat.Invalidf(v.Path+".id", "no kept response has an item %q", id)
+	case "":
+		return missing(v.Path + ".type")
+	}
+	return chat.Unsupportedf(v.Path, "items of type %s are not supported", kind)
+}
+
+// inputPartTable decodes an element of an item's content.
+var inputPartTable = &fields.Table[chat.Part]{Name: "input content", IgnoreUnknown: true, Fields: []fields.Field[chat.Part]{
+	{Name: "type", Type: fields.Enum("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text", "input_image", "input_file", "input_audio"), Required: true, Doc: "what the part is; images, files and audio are refused by models that take text only", Set: func(p *chat.Part, v fields.Value) error {
+		switch v.String() {
+		case "input_image":
+			p.Media = chat.Image
+		case "input_file":
+			p.Media = chat.File
+		case "input_audio":
+			p.Media = chat.Audio
+		}
+		return nil
+	}},
+	{Name: "text", Type: fields.String(), Doc: "the text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
+	{Name: "refusal", Type: fields.String(), Doc: "an earlier refusal", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
+	{Name: "annotations", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
+	{Name: "logprobs", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
+}}
+
+func inputParts(v fields.Value) ([]chat.Part, error) {
+	switch v.Kind() {
+	case "string":
+		return []chat.Part{{Text: v.String(), Field: v.Path}}, nil
+	case "array":
+	default:
+		return nil, chat.Invalidf(v.Path, "want a string or a list")
+	}
+	var parts []chat.Part
+	for _, it := range v.Items() {
+		p := chat.Part{Field: it.Path}
+		if err := inputPartTable.DecodeValue(it, &p); err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+func (ir *itemReader) message(v fields.Value) error {
+	c, ok := v.Get("content")
+	if !ok {
+		return missing(v.Path + ".content")
+	}
+	parts, err := inputParts(c)
+	if err != nil {
+		return err
+	}
+	switch role := text(v, "role"); role {
+	case chat.Assistant:
+		m := ir.assistant(v.Path)
+		m.Parts = append(m.Parts, parts...)
+	case chat.System, chat.Developer, chat.User:
+		ir.other(chat.Message{Role: role, Parts: parts, Field: v.Path})
+	default:
+		return chat.Invalidf(v.Path+".role", "%q is not one of user, assistant, system, developer", role)
+	}
+	return nil
+}
+
+func (ir *itemReader) call(v fields.Value, kind string) error {
+	c := chat.Call{ID: text(v, "call_id"), Name: text(v, "name")}
+	switch {
+	case c.ID == "":
+		return missing(v.Path + ".call_id")
+	case c.Name == "":
+		return missing(v.Path + ".name")
+	}
+	if kind == "custom_tool_call" {
+		b, err := json.Marshal(map[string]string{"input": text(v, "input")})
+		if err != nil {
+			return err
+		}
+		c.Arguments = string(b)
+	} else {
+		c.Arguments = text(v, "arguments")
+		if err := argumentsOK(c.Arguments, v.Path+".arguments"); err != nil {
+			return err
+		}
+	}
+	m := ir.assistant(v.Path)
+	m.Calls = append(m.Calls, c)
+	return nil
+}
+
+func (ir *itemReader) output(v fields.Value) error {
+	m := chat.Message{Role: chat.ToolRole, CallID: text(v, "call_id"), Field: v.Path}
+	if m.CallID == "" {
+		return missing(v.Path + ".call_id")
+	}
+	out, ok := v.Get("output")
+	if !ok {
+		return missing(v.Path + ".output")
+	}
+	var err error
+	if m.Parts, err = inputParts(out); err != nil {
+		return err
+	}
+	ir.other(m)
+	return nil
+}
+
+const sealPrefix = "baleen1:"
+
+// seal packs reasoning for clients that keep the conversation themselves.
+func seal(reasoning string) string {
+	return base64.StdEncoding.EncodeToString([]byte(sealPrefix + reasoning))
+}
+
+// reasoningOf reads a reasoning item.
+func reasoningOf(v fields.Value) string {
+	var b strings.Builder
+	for _, name := range []string{"content", "summary"} {
+		list, ok := v.Get(name)
+		if !ok {
+			continue
+		}
+		for _, it := range list.Items() {
+			b.WriteString(text(it, "text"))
+		}
+		if b.Len() > 0 {
+			return b.String()
+		}
+	}
+	raw, err := base64.StdEncoding.DecodeString(text(v, "encrypted_content"))
+	if rest, ok := strings.CutPrefix(string(raw), sealPrefix); err == nil && ok {
+		return rest
+	}
+	return ""
+}

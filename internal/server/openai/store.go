@@ -1,0 +1,139 @@
+package openai
+
+import (
+	"container/list"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/chat"
+)
+
+const (
+	keptResponses = 1000
+	keptBytes     = 256 << 20
+)
+
+// A kept response is what later ones and its own routes need.
+type kept struct {
+	id       string
+	body     json.RawMessage   // as it was answered
+	input    []json.RawMessage // of this response alone
+	output   []json.RawMessage
+	messages []chat.Message // the whole conversation, this answer included
+	bytes    int
+}
+
+// responseStore keeps the last responses in memory.
+type responseStore struct {
+	mu    sync.Mutex
+	order list.List // of *kept, the oldest first
+	byID  map[string]*list.Element
+	bytes int
+}
+
+func newResponseStore() *responseStore { return &responseStore{byID: map[string]*list.Element{}} }
+
+func (s *responseStore) add(k *kept) {
+	for _, it := range k.input {
+		k.bytes += len(it)
+	}
+	k.bytes += 2 * len(k.body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byID[k.id] = s.order.PushBack(k)
+	s.bytes += k.bytes
+	for s.order.Len() > keptResponses || s.bytes > keptBytes && s.order.Len() > 1 {
+		s.drop(s.order.Front())
+	}
+}
+
+func (s *responseStore) drop(e *list.Element) {
+	k := s.order.Remove(e).(*kept)
+	delete(s.byID, k.id)
+	s.bytes -= k.bytes
+}
+
+func (s *responseStore) get(id string) (*kept, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.byID[id]
+	if !ok {
+		return nil, false
+	}
+	return e.Value.(*kept), true
+}
+
+func (s *responseStore) remove(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.byID[id]
+	if ok {
+		s.drop(e)
+	}
+	return ok
+}
+
+// item finds an item of a kept response, the newest first.
+func (s *responseStore) item(id string) (json.RawMessage, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for e := s.order.Back(); e != nil; e = e.Prev() {
+		k := e.Value.(*kept)
+		for _, raw := range slices.Concat(k.output, k.input) {
+			var m struct{ ID string }
+			if json.Unmarshal(raw, &m) == nil && m.ID == id {
+				return raw, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func noResponse(id string) error {
+	return &chat.Error{Kind: chat.NotFound, Field: "response_id", Msg: "no kept response has the id " + id}
+}
+
+func (d *dialect) getResponse(w http.ResponseWriter, r *http.Request) error {
+	k, ok := d.store.get(r.PathValue("id"))
+	if !ok {
+		return noResponse(r.PathValue("id"))
+	}
+	if r.URL.Query().Get("stream") == "true" {
+		return chat.Unsupportedf("stream", "a kept response is whole: get it without stream")
+	}
+	return server.WriteJSON(w, http.StatusOK, k.body)
+}
+
+func (d *dialect) deleteResponse(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if !d.store.remove(id) {
+		return noResponse(id)
+	}
+	return server.WriteJSON(w, http.StatusOK, map[string]any{"id": id, "object": "response", "deleted": true})
+}
+
+func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
+	k, ok := d.store.get(r.PathValue("id"))
+	if !ok {
+		return noResponse(r.PathValue("id"))
+	}
+	items := slices.Clone(k.input)
+	if r.URL.Query().Get("order") != "asc" {
+		slices.Reverse(items)
+	}
+	idOf := func(raw json.RawMessage) string {
+		var m struct{ ID string }
+		_ = json.Unmarshal(raw, &m)
+		return m.ID
+	}
+	out := map[string]any{"object": "list", "data": items, "has_more": false, "first_id": nil, "last_id": nil}
+	if len(items) > 0 {
+		out["first_id"], out["last_id"] = idOf(items[0]), idOf(items[len(items)-1])
+	} else {
+		out["data"] = []any{}
+	}
+	return server.WriteJSON(w, http.StatusOK, out)
+}
