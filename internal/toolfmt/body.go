@@ -181,13 +181,9 @@ func trimCallIndex(name string) string {
 	return name[:i]
 }
 
-// read reads a whole body that is not JSON. n bytes of s are its.
+// read reads a whole body of a kind that is not streamed. n bytes of s are its.
 func (p *Parser) read(k bodyKind, s string, eof bool) (calls []found, n int, st status) {
 	switch k {
-	case bodyXML:
-		return p.readXML(s, eof)
-	case bodyInvoke:
-		return p.readInvoke(s, eof)
 	case bodyTags:
 		return p.readArgTags(s, eof)
 	case bodyPython:

@@ -323,4 +323,5 @@ var universal = []block{
 	{"<function_call>", "</function_call>"},
 	{"<functioncall>", "</functioncall>"},
 	functionTag,
+	{"<function name=", ""},
 }

@@ -156,6 +156,15 @@ func (j *jsonCall) endArgs(cut bool) {
 	j.ended, j.inArgs = true, false
 }
 
+func (j *jsonCall) settle() int {
+	if !j.live {
+		return 0
+	}
+	n := j.pos
+	j.pos = 0
+	return n
+}
+
 // advance reads on in s, which begins where the value does. On accepted and rejected, n bytes of s are its.
 func (j *jsonCall) advance(s string, eof bool) (n int, st status) {
 	for j.pos < len(s) {

@@ -47,9 +47,9 @@ type candidate struct {
 	all  bool   // all of the fence must be calls
 	body int    // where the body begins in s; -1 while unknown
 	kind bodyKind
-	js   *jsonCall
-	seen int // length of s when it was last looked at
-	read int // and when it was last read as a whole
+	js   streamed // reads the body as it comes; nil where it is read as a whole
+	seen int      // length of s when it was last looked at
+	read int      // and when it was last read as a whole
 	py   brackets
 }
 
@@ -230,8 +230,8 @@ func (p *Parser) stepCandidate(eof bool) bool {
 	n, st := p.advance(c, eof)
 	switch st {
 	case more:
-		if c.js != nil && c.js.live {
-			p.settle(c)
+		if c.js != nil {
+			p.settle(c, c.js.settle())
 		}
 		return false
 	case accepted:
@@ -255,13 +255,24 @@ func (p *Parser) stepCandidate(eof bool) bool {
 	return true
 }
 
+// streamed reads a call's body in steps. s begins where the body does, less what settle has let go of.
+type streamed interface {
+	advance(s string, eof bool) (n int, st status)
+	settle() int // how much of s a call that is already out needs no more; it is gone at the next advance
+}
+
 // settle lets go of what a call that is already out has read: no need to keep it.
-func (p *Parser) settle(c *candidate) {
+func (p *Parser) settle(c *candidate, n int) {
+	if n == 0 {
+		return
+	}
 	p.fenced = p.fenced || strings.Contains(c.lead+c.s[:c.body], "```")
+	rest := c.s[c.body+n:]
 	p.buf = c.lead + c.s
-	p.span("call", len(p.buf))
-	c.lead, c.s, c.body, c.js.pos = "", "", 0, 0
+	p.span("call", len(p.buf)-len(rest))
+	p.buf, c.lead, c.s, c.body = "", "", rest, 0
 	c.grow.Reset()
+	c.grow.WriteString(rest)
 }
 
 // openFence notes that a fence in the lead was text after all.
@@ -287,7 +298,7 @@ func (c *candidate) mayEnd(text string) bool {
 func (p *Parser) advance(c *candidate, eof bool) (n int, st status) {
 	if c.body < 0 {
 		skip := 0
-		if c.blk != nil && c.blk.open != functionTag.open {
+		if c.blk != nil && c.blk.open != functionTag.open && c.blk.open != "<function name=" {
 			skip = len(c.blk.open)
 		}
 		h, st := p.classify(c.s[skip:], eof)
@@ -298,8 +309,16 @@ func (p *Parser) advance(c *candidate, eof bool) (n int, st status) {
 			return 1, rejected
 		}
 		c.body, c.kind = skip+h.at, h.kind
-		if h.kind == bodyJSON || h.kind == bodyNamed {
+		switch h.kind {
+		case bodyJSON, bodyNamed:
 			c.js = newJSONCall(p, c.fit, h.tool)
+		case bodyXML:
+			c.js = &xmlCall{p: p, tags: functionTags}
+		case bodyInvoke:
+			c.js = &xmlCall{p: p, tags: invokeTags}
+			if strings.HasPrefix(c.s[c.body:], dsmlTags.call) {
+				c.js = &xmlCall{p: p, tags: dsmlTags}
+			}
 		}
 	}
 	if c.js != nil {

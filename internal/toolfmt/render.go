@@ -126,11 +126,14 @@ func toolJSON(t Tool) ([]byte, error) {
 }
 
 // quote writes a JSON string, without the escapes for HTML.
-func quote(s string) string {
+func quote(s string) string { return encode(strings.ToValidUTF8(s, "\uFFFD")) }
+
+// encode is quote with an escape for each byte that is not UTF-8.
+func encode(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(strings.ToValidUTF8(s, "\uFFFD")); err != nil {
+	if err := e.Encode(s); err != nil {
 		return `""` // a string always encodes
 	}
 	return strings.TrimSuffix(b.String(), "\n")

@@ -37,89 +37,10 @@ type tagNames struct {
 
 var (
 	functionTags = tagNames{"<function", "</function>", "<parameter", "</parameter>", []string{"</tool_call>"}}
+	paramTags    = tagNames{"<function", "</function>", "<param ", "</param>", []string{"</tool_call>"}}
 	invokeTags   = tagNames{"<invoke ", "</invoke>", "<parameter ", "</parameter>", []string{"</minimax:tool_call>", "</function_calls>"}}
 	dsmlTags     = tagNames{"<｜DSML｜invoke ", "</｜DSML｜invoke>", "<｜DSML｜parameter ", "</｜DSML｜parameter>", []string{"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"}}
 )
-
-// readXML reads <function=NAME> with <parameter=KEY>VALUE</parameter>, or with a JSON object.
-func (p *Parser) readXML(s string, eof bool) ([]found, int, status) {
-	c, n, st := p.readTagCall(s, functionTags, eof)
-	if st != accepted {
-		return nil, n, st
-	}
-	return []found{c}, n, st
-}
-
-// readInvoke reads <invoke name="NAME"> with <parameter name="KEY">VALUE</parameter>.
-func (p *Parser) readInvoke(s string, eof bool) ([]found, int, status) {
-	tags := invokeTags
-	if strings.HasPrefix(s, dsmlTags.call) {
-		tags = dsmlTags
-	}
-	c, n, st := p.readTagCall(s, tags, eof)
-	if st != accepted {
-		return nil, n, st
-	}
-	return []found{c}, n, st
-}
-
-// readTagCall reads one call in an XML-like form.
-func (p *Parser) readTagCall(s string, tags tagNames, eof bool) (found, int, status) {
-	wait := more
-	if eof {
-		wait = rejected
-	}
-	gt := strings.IndexByte(s, '>')
-	if gt < 0 {
-		if len(s) > 300 {
-			wait = rejected
-		}
-		return found{}, len(s), wait
-	}
-	tag := s[:gt]
-	name, ok := attribute(tag, "name")
-	if !ok {
-		name, ok = attribute(tag, "function")
-	}
-	t := p.tools.resolve(name)
-	if !ok || t == nil {
-		return found{}, gt + 1, rejected
-	}
-	var ms []member
-	i := gt + 1
-	for {
-		i = skipSpace(s, i)
-		rest := s[i:]
-		switch {
-		case strings.HasPrefix(rest, tags.callEnd):
-			return found{t, t.shape(ms)}, i + len(tags.callEnd), accepted
-		case rest == "" && eof:
-			return found{t, t.shape(ms)}, i, accepted
-		case strings.HasPrefix(rest, tags.param):
-			m, n, st := t.readParam(rest, tags, eof)
-			if st != accepted {
-				return found{}, i + n, st
-			}
-			ms = put(ms, m)
-			i += n
-			continue
-		case len(ms) == 0 && rest != "" && rest[0] == '{':
-			return readTagJSON(t, s, i, tags, eof)
-		}
-		for _, e := range tags.ends {
-			if strings.HasPrefix(rest, e) {
-				return found{t, t.shape(ms)}, i, accepted
-			}
-			if partial(rest, e) && !eof {
-				return found{}, len(s), more
-			}
-		}
-		if (partial(rest, tags.callEnd) || partial(rest, tags.param)) && !eof {
-			return found{}, len(s), more
-		}
-		return found{}, i, rejected
-	}
-}
 
 // put adds a member; one that repeats a key takes its place.
 func put(ms []member, m member) []member {
@@ -161,40 +82,6 @@ func readTagJSON(t *toolInfo, s string, i int, tags tagNames, eof bool) (found, 
 	return found{t, args}, k, accepted
 }
 
-// readParam reads <parameter=KEY>VALUE</parameter>. The value ends at the closing tag that another tag of the
-// call follows: code may hold such a tag itself.
-func (t *toolInfo) readParam(s string, tags tagNames, eof bool) (member, int, status) {
-	gt := strings.IndexByte(s, '>')
-	if gt < 0 {
-		if eof || len(s) > 300 {
-			return member{}, len(s), rejected
-		}
-		return member{}, len(s), more
-	}
-	tag := s[:gt]
-	key, ok := attribute(tag, "name")
-	if !ok {
-		key, ok = attribute(tag, "parameter")
-	}
-	if !ok {
-		return member{}, gt + 1, rejected
-	}
-	end, next, st := valueEnd(s, gt+1, tags, eof)
-	if st != accepted {
-		return member{}, len(s), st
-	}
-	value := s[gt+1 : end]
-	if flag, ok := attribute(tag, "string"); ok {
-		if flag == "true" {
-			return member{t.key(key), quote(value)}, next, accepted
-		}
-		if v, ok := relaxAny(value); ok {
-			return member{t.key(key), v}, next, accepted
-		}
-	}
-	return t.fromText(key, trimLines(value)), next, accepted
-}
-
 // relaxAny reads any relaxed JSON value, scalars too.
 func relaxAny(s string) (string, bool) {
 	v, ok := relax("[" + s + "]")
@@ -205,7 +92,8 @@ func relaxAny(s string) (string, bool) {
 	return v, v != "" && validJSON(v)
 }
 
-// valueEnd finds where a value ends and where the text goes on behind it.
+// valueEnd finds where a value ends: at the closing tag that another tag of the call follows, for code may
+// hold such a tag itself. It returns where the text goes on behind it, too.
 func valueEnd(s string, from int, tags tagNames, eof bool) (end, next int, st status) {
 	follow := append([]string{tags.param, tags.callEnd}, tags.ends...)
 	for at := from; ; {

@@ -275,7 +275,9 @@ def extra(fam, c):
         c.add("python's list", t + "<function=add_todo>\n<parameter=items>\n['a', 'b']\n</parameter>\n</function>\n</tool_call>", [("add_todo", {"items": ["a", "b"]})])
         c.add("python's word", t + "<function=set_timer>\n<parameter=minutes>\n5\n</parameter>\n<parameter=loud>\nFalse\n</parameter>\n</function>\n</tool_call>", [("set_timer", {"minutes": 5, "loud": False})])
         c.add("blank lines kept", t + "<function=write_file>\n<parameter=path>\na\n</parameter>\n<parameter=content>\n\nx\n\n</parameter>\n</function>\n</tool_call>", [("write_file", {"path": "a", "content": "\nx\n"})])
-        c.same("cut in a value", t + "<function=write_file>\n<parameter=path>\na\n</parameter>\n<parameter=content>\nhalf")
+        c.add("cut in a value", t + "<function=write_file>\n<parameter=path>\na\n</parameter>\n<parameter=content>\nhalf", [("write_file", {"path": "a", "content": "half"})], cut=True)
+        c.same("cut in a name", t + "<function=write_fi")
+        c.add("short names of tags", "<function name=\"get_weather\"><param name=\"location\">Paris</param></function>", PARIS)
         c.same("tag in text", "Use <function=name> for calls.")
         c.add("bare json", body, PARIS)
     if fam == "gemma3":
