@@ -71,6 +71,9 @@ func (f *Format) NewParser(tools []Tool, opt Options) *Parser {
 	if len(tools) > 0 {
 		p.tools = indexTools(tools)
 		p.forced = p.tools.exact[opt.Forced]
+		if p.forced == nil && opt.Required && len(p.tools.list) == 1 {
+			p.forced = p.tools.list[0]
+		}
 		p.blocks = append(append(p.blocks, f.blocks...), universal...)
 		for _, b := range p.blocks {
 			if b.close != "" {

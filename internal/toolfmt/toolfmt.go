@@ -69,7 +69,7 @@ type Event struct {
 // Options are what a parser needs to know of one request.
 type Options struct {
 	SingleCall  bool   // at most one call; what follows it is text, see Parser.Done
-	Forced      string // name of the tool that must be called, if one is
-	Required    bool   // some tool must be called
+	Forced      string // name of the tool that must be called, if one must: its arguments alone are a call
+	Required    bool   // some tool must be called: with one tool, its arguments alone are a call
 	InReasoning bool   // the prompt ended inside reasoning, see Format.OpensReasoning
 }
