@@ -84,6 +84,14 @@ func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service
 // Model returns the model's name in the catalog.
 func (s *Stream) Model() string { return s.lease.Spec.Name }
 
+// Context returns how many tokens prompt and answer can have together.
+func (s *Stream) Context() int {
+	if n := s.lease.Model.Engine.Capacity(); s.r.Context <= 0 || n < s.r.Context {
+		return n
+	}
+	return s.r.Context
+}
+
 // PromptCount returns the number of prompt tokens.
 func (s *Stream) PromptCount() int { return len(s.prompt.tokens) }
 

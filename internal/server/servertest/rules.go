@@ -1,0 +1,72 @@
+package servertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A Rule is one line of a script: what the model writes behind prompts that have all of If and none of Unless. The
+// texts are looked for behind the last turn of the user or of a tool, or in the whole prompt where Anywhere is set.
+type Rule struct {
+	If, Unless []string
+	Anywhere   bool
+	Reply      string
+}
+
+// ParseRules reads rules as JSON: a list of objects.
+func ParseRules(b []byte) ([]Rule, error) {
+	var rules []Rule
+	if err := json.Unmarshal(b, &rules); err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	return rules, nil
+}
+
+// RuleScript makes a script of rules: the first that fits counts; none: "Hello!".
+func RuleScript(rules []Rule) Script {
+	return func(prompt string) string {
+		last := LastTurn(prompt)
+		for _, r := range rules {
+			text := last
+			if r.Anywhere {
+				text = prompt
+			}
+			fits := true
+			for _, s := range r.If {
+				fits = fits && strings.Contains(text, s)
+			}
+			for _, s := range r.Unless {
+				fits = fits && !strings.Contains(text, s)
+			}
+			if fits {
+				return r.Reply
+			}
+		}
+		return "Hello!"
+	}
+}
+
+// LastTurn is what stands behind the last mark of a user's turn in a ChatML prompt.
+func LastTurn(prompt string) string {
+	if i := strings.LastIndex(prompt, "<|im_start|>user\n"); i >= 0 {
+		return prompt[i:]
+	}
+	return prompt
+}
+
+// Demo is a script for tests with real clients: words in the last turn say what to write.
+func Demo(prompt string) string {
+	var count strings.Builder
+	for i := 1; i <= 400; i++ {
+		fmt.Fprintf(&count, "%d ", i)
+	}
+	return RuleScript([]Rule{
+		{If: []string{"<tool_response>"}, Reply: "It is sunny in Oslo."},
+		{If: []string{"TWO CALLS"}, Reply: ToolCall("get_weather", `{"city": "Oslo"}`) + "\n" + ToolCall("get_weather", `{"city": "Bergen"}`)},
+		{If: []string{"WEATHER"}, Reply: "Let me look.\n" + ToolCall("get_weather", `{"city": "Oslo"}`)},
+		{If: []string{"THINK"}, Reply: "<think>\nFour words of thought.\n</think>\n\nThe answer is 42."},
+		{If: []string{"COUNT"}, Reply: count.String()},
+		{If: []string{"UNICODE"}, Reply: "Grüße, 世界 🐋!"},
+	})(prompt)
+}
