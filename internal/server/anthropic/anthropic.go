@@ -1,0 +1,215 @@
+// Package anthropic speaks Anthropic's Messages API: it decodes its requests into package chat's, and writes chat's
+// streams back as messages or as events. It knows the vendor's fields, errors and events; it knows no other dialect
+// and nothing of how text is generated.
+package anthropic
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
+)
+
+type dialect struct{ env *server.Env }
+
+// New returns the dialect.
+func New(env *server.Env) server.Dialect { return &dialect{env} }
+
+// Name is "anthropic".
+func (d *dialect) Name() string { return "anthropic" }
+
+// versioned reports whether a request says that it is of this dialect: every client of the vendor sends the header.
+func versioned(r *http.Request) bool { return r.Header.Get("Anthropic-Version") != "" }
+
+// Claims takes requests with the vendor's header, and those below its own paths.
+func (d *dialect) Claims(r *http.Request) int {
+	switch {
+	case versioned(r):
+		return 10
+	case r.URL.Path == "/v1/messages" || strings.HasPrefix(r.URL.Path, "/v1/messages/"):
+		return 9
+	}
+	return 0
+}
+
+const headersDoc = "The headers anthropic-version, anthropic-beta, anthropic-workspace-id and anthropic-user-profile-id are accepted and " +
+	"change nothing: fields that the vendor has behind a beta need none here. The answer's request-id is that of X-Request-Id."
+
+// Routes lists the vendor's operations that a server of local models can have.
+func (d *dialect) Routes() []server.Route {
+	objects := []fields.ObjectTable{
+		messageTable, textTable, imageTable, sourceTable, thinkingBlockTable, redactedTable, toolUseTable, toolResultTable, referenceTable,
+		cacheTable, toolTable, choiceTable, thinkingTable, outputTable, contextTable, clearThinkingTable, clearToolsTable, amountTable,
+		metadataTable, diagnosticsTable, callerTable, systemOutputTable,
+	}
+	beta := []server.Parameter{{Name: "beta", Type: fields.String(), Doc: "accepted and without effect: fields of betas are always there"}}
+	return []server.Route{
+		{
+			Method: "POST", Path: "/v1/messages", Scope: auth.Infer, Summary: "Answer a conversation",
+			Doc: "With `stream` the answer comes as server-sent events: message_start, ping, content_block_start, content_block_delta, content_block_stop, " +
+				"message_delta, message_stop; after a failure, error. " + headersDoc,
+			Body: createTable, Objects: objects, Query: beta, Stream: "text/event-stream", Answers: []int{404, 529}, Handle: d.create,
+		},
+		{
+			Method: "POST", Path: "/v1/messages/count_tokens", Scope: auth.Infer, Summary: "Count the tokens of a conversation's prompt",
+			Doc: "The count is exact: the prompt is rendered and encoded as for an answer. " + headersDoc, Body: countTable, Query: beta,
+			Answers: []int{404, 529}, Handle: d.count,
+		},
+		{
+			Method: "GET", Path: "/v1/models", Scope: auth.Infer, Summary: "List the models", When: versioned, Query: append(listQuery, beta...),
+			Doc: "In this shape where the request has the header anthropic-version.", Answers: []int{400, 404}, Handle: d.models,
+		},
+		{
+			Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "One model", When: versioned, Query: beta,
+			Doc: "In this shape where the request has the header anthropic-version.", Answers: []int{404}, Handle: d.model,
+		},
+	}
+}
+
+// create answers POST /v1/messages.
+func (d *dialect) create(w http.ResponseWriter, r *http.Request) error {
+	req, err := d.read(w, r, createTable)
+	if err != nil {
+		return err
+	}
+	edited, err := d.edit(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	s, err := d.env.Chat.Run(r.Context(), &req.chat)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	a := &answer{id: chat.NewID("msg_"), req: req, stream: s, edited: edited}
+	if req.stream {
+		return d.events(w, r, a)
+	}
+	return a.whole(w)
+}
+
+// count answers POST /v1/messages/count_tokens.
+func (d *dialect) count(w http.ResponseWriter, r *http.Request) error {
+	req, err := d.read(w, r, countTable)
+	if err != nil {
+		return err
+	}
+	type original struct {
+		Tokens int `json:"original_input_tokens"`
+	}
+	var body struct {
+		Context *original `json:"context_management,omitempty"`
+		Tokens  int       `json:"input_tokens"`
+	}
+	if len(req.edits) > 0 {
+		n, err := d.env.Chat.Count(r.Context(), &req.chat)
+		if err != nil {
+			return err
+		}
+		body.Context = &original{n}
+	}
+	if _, err := d.edit(r.Context(), req); err != nil {
+		return err
+	}
+	if body.Tokens, err = d.env.Chat.Count(r.Context(), &req.chat); err != nil {
+		return err
+	}
+	return server.WriteJSON(w, http.StatusOK, body)
+}
+
+// read decodes a request.
+func (d *dialect) read(w http.ResponseWriter, r *http.Request, table *fields.Table[request]) (*request, error) {
+	header(w, r)
+	body, err := server.Body(r)
+	if err != nil {
+		return nil, err
+	}
+	req := &request{}
+	if err := table.Decode(body, req); err != nil {
+		return nil, err
+	}
+	return req, req.finish()
+}
+
+// header sets the vendor's own header of the request's id: SDKs show it with errors.
+func header(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Request-Id", server.RequestID(r))
+}
+
+type errorBody struct {
+	Type  string      `json:"type"`
+	Error errorObject `json:"error"`
+	ID    string      `json:"request_id"`
+}
+
+type errorObject struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// statusOverloaded is the vendor's own status of a server that has too much to do.
+const statusOverloaded = 529
+
+// WriteError answers {"type": "error", "error": {"type", "message"}, "request_id"}.
+func (d *dialect) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error) {
+	header(w, r)
+	status := e.Status()
+	if e.Kind == chat.Overloaded {
+		status = statusOverloaded
+	}
+	server.WriteJSON(w, status, errorOf(r, e)) //nolint:errcheck // the client is gone
+}
+
+func errorOf(r *http.Request, e *chat.Error) errorBody {
+	return errorBody{"error", errorObject{errorType(e.Kind), message(e)}, server.RequestID(r)}
+}
+
+func errorType(k chat.Kind) string {
+	switch k {
+	case chat.Invalid, chat.Unsupported, chat.PromptTooLong, chat.BadMethod:
+		return "invalid_request_error"
+	case chat.UnknownModel, chat.NotFound:
+		return "not_found_error"
+	case chat.Overloaded:
+		return "overloaded_error"
+	case chat.Timeout:
+		return "timeout_error"
+	case chat.Unauthorized:
+		return "authentication_error"
+	case chat.Forbidden:
+		return "permission_error"
+	case chat.BodyTooLarge:
+		return "request_too_large"
+	}
+	return "api_error"
+}
+
+// message words an error as clients of the vendor know it: paths have dots only, and an agent that compacts its
+// conversation looks for "prompt is too long".
+func message(e *chat.Error) string {
+	path := dotted(e.Field)
+	switch {
+	case e.Kind == chat.PromptTooLong:
+		return fmt.Sprintf("prompt is too long: %d tokens > %d maximum", e.Tokens, e.Context)
+	case e.Unknown:
+		_, hint, _ := strings.Cut(e.Msg, "; ")
+		if hint != "" {
+			hint = " (" + hint + ")"
+		}
+		return path + ": Extra inputs are not permitted" + hint
+	case e.Missing:
+		return path + ": Field required"
+	case path != "" && e.Msg != "":
+		return path + ": " + e.Msg
+	}
+	return e.Message()
+}
+
+// dotted spells a path such as messages[2].content as messages.2.content.
+func dotted(path string) string {
+	return strings.NewReplacer("[", ".", "]", "").Replace(path)
+}
