@@ -37,7 +37,7 @@ unit:
 
 # The plain Go definitions alone, as on processors that have no kernels of their own.
 purego:
-	$(GO) test -tags purego -timeout 20m ./internal/backend/... ./internal/quant/...
+	$(GO) test -short -tags purego -timeout 20m ./internal/backend/... ./internal/quant/...
 
 # The arm64 kernels against their plain Go definitions, under user-mode emulation where this is not arm64.
 arm64:

@@ -30,8 +30,8 @@ type way struct {
 // Run tests a backend. cpus are the instruction sets to compare, the first being the reference.
 func Run(t *testing.T, b backend.Backend, cpus []string) {
 	types := []quant.Type{quant.F32, quant.BF16, quant.Q4_0, quant.Q8_0, quant.Q6_K}
-	if testing.Short() {
-		types = types[:3]
+	if testing.Short() { // emulated processors and plain Go alone
+		types = []quant.Type{quant.F32, quant.Q4_0}
 	}
 	for _, typ := range types {
 		for _, p := range Plans(typ) {
@@ -41,19 +41,26 @@ func Run(t *testing.T, b backend.Backend, cpus []string) {
 }
 
 func runPlan(t *testing.T, b backend.Backend, p *plan.Plan, typ quant.Type, cpus []string) {
-	tokens := Tokens(7, 70)
-	first := compute(t, b, p, tokens, way{cpu: cpus[0], threads: 1, chunk: 70}, backend.KVF32)
+	n := 70
+	if testing.Short() {
+		n = 45 // two pages, and more than a window
+	}
+	tokens := Tokens(7, n)
+	first := compute(t, b, p, tokens, way{cpu: cpus[0], threads: 1, chunk: n}, backend.KVF32)
 	// Quantized activations move router logits, and other experts are another model.
 	if typ.BlockSize() == 1 || len(p.Routes) == 0 {
 		compare(t, first, planref.Run(p, tokens), typ)
 	}
 	for _, kv := range []backend.KVType{backend.KVF32, backend.KVF16} {
-		want := digest(compute(t, b, p, tokens, way{cpu: cpus[0], threads: 1, chunk: 70}, kv))
+		want := digest(compute(t, b, p, tokens, way{cpu: cpus[0], threads: 1, chunk: n}, kv))
 		for _, w := range ways(cpus) {
 			if got := digest(compute(t, b, p, tokens, w, kv)); got != want {
 				t.Errorf("kv %v, %s: other bits than one chunk on one thread with %s", kv, w.name, cpus[0])
 			}
 		}
+	}
+	if testing.Short() {
+		return
 	}
 	long := Tokens(8, 1100) // several chunks of attention, on more threads than heads
 	want := digest(compute(t, b, p, long, way{cpu: cpus[len(cpus)-1], threads: 1, chunk: 128}, backend.KVF16))
@@ -65,6 +72,13 @@ func runPlan(t *testing.T, b backend.Backend, p *plan.Plan, typ quant.Type, cpus
 }
 
 func ways(cpus []string) []way {
+	if testing.Short() {
+		ws := []way{{name: "chunks of 8, two more sequences, swapped", threads: 2, chunk: 8, others: 2, swap: true}}
+		for _, c := range cpus[1:] {
+			ws = append(ws, way{name: "instruction set " + c, cpu: c, threads: 2, chunk: 13, others: 1})
+		}
+		return ws
+	}
 	ws := []way{
 		{name: "one by one", threads: 2, chunk: 1},
 		{name: "chunks of 3", threads: 3, chunk: 3},
