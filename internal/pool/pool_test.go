@@ -1,0 +1,355 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type fake struct {
+	key    string
+	bytes  int64
+	closed atomic.Bool
+	f      *factory
+}
+
+func (m *fake) Bytes() int64 { return m.bytes }
+
+func (m *fake) Close() error {
+	if m.closed.Swap(true) {
+		panic("closed twice: " + m.key)
+	}
+	time.Sleep(m.f.closing)
+	m.f.used.Add(-m.bytes)
+	return nil
+}
+
+// factory makes models whose key is their size.
+type factory struct {
+	loads   atomic.Int64
+	used    atomic.Int64 // bytes of open models
+	loading time.Duration
+	closing time.Duration
+	fail    error
+	block   chan struct{}
+}
+
+func size(key string) int64 {
+	var n int64
+	fmt.Sscanf(key[1:], "%d", &n) //nolint:errcheck // keys of tests
+	return n
+}
+
+func (f *factory) open(ctx context.Context, key string, _ int64) (*fake, error) {
+	f.loads.Add(1)
+	if f.block != nil {
+		select {
+		case <-f.block:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	time.Sleep(f.loading)
+	if f.fail != nil {
+		return nil, f.fail
+	}
+	m := &fake{key: key, bytes: size(key), f: f}
+	f.used.Add(m.bytes)
+	return m, nil
+}
+
+func (f *factory) pool(o Options[*fake]) *Pool[*fake] {
+	o.Open = f.open
+	o.Need = func(_ context.Context, key string) (int64, int64, error) { return size(key), size(key), nil }
+	return New(o)
+}
+
+func must(t *testing.T, p *Pool[*fake], key string, keep *time.Duration) *Lease[*fake] {
+	t.Helper()
+	l, err := p.Acquire(t.Context(), key, keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func keys(p *Pool[*fake]) []string {
+	var out []string
+	for _, s := range p.Loaded(nil) {
+		out = append(out, s.Key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func same(t *testing.T, p *Pool[*fake], want ...string) {
+	t.Helper()
+	if got := keys(p); !slices.Equal(got, want) {
+		t.Errorf("loaded: %v, want %v", got, want)
+	}
+}
+
+func lasting(d time.Duration) *time.Duration { return &d }
+
+func TestOneLoadForManyWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{loading: time.Second}
+		p := f.pool(Options[*fake]{KeepAlive: -1})
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { must(t, p, "a1", nil).Release() })
+		}
+		wg.Wait()
+		if f.loads.Load() != 1 {
+			t.Errorf("%d loads", f.loads.Load())
+		}
+		closeAll(t, p, f)
+	})
+}
+
+func closeAll(t *testing.T, p *Pool[*fake], f *factory) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if err := p.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if n := f.used.Load(); n != 0 {
+		t.Errorf("%d bytes stay in use", n)
+	}
+	if _, err := p.Acquire(t.Context(), "a1", nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed pool lends: %v", err)
+	}
+}
+
+func TestNobodyWaitsForAnotherLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{block: make(chan struct{})}
+		p := f.pool(Options[*fake]{KeepAlive: -1})
+		done := make(chan error, 1)
+		go func() {
+			l, err := p.Acquire(t.Context(), "b1", nil)
+			if err == nil {
+				l.Release()
+			}
+			done <- err
+		}()
+		synctest.Wait()
+		open := f.block
+		f.block = nil
+		begin := time.Now()
+		must(t, p, "a1", nil).Release()
+		if d := time.Since(begin); d > 0 {
+			t.Errorf("waited %v", d)
+		}
+		close(open)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		closeAll(t, p, f)
+	})
+}
+
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{}
+		p := f.pool(Options[*fake]{KeepAlive: time.Minute})
+		must(t, p, "a1", nil).Release()
+		time.Sleep(59 * time.Second)
+		must(t, p, "a1", nil).Release() // starts anew
+		time.Sleep(59 * time.Second)
+		same(t, p, "a1")
+		time.Sleep(2 * time.Second)
+		same(t, p)
+		must(t, p, "b1", lasting(time.Hour)).Release()
+		must(t, p, "b1", nil).Release() // keeps what was said
+		time.Sleep(59 * time.Minute)
+		same(t, p, "b1")
+		l := must(t, p, "b1", lasting(0))
+		time.Sleep(2 * time.Hour) // in use
+		same(t, p, "b1")
+		l.Release()
+		l.Release() // does nothing
+		synctest.Wait()
+		same(t, p)
+		must(t, p, "c1", lasting(-1)).Release()
+		time.Sleep(1000 * time.Hour)
+		same(t, p, "c1")
+		closeAll(t, p, f)
+	})
+}
+
+func TestTheLongestUnusedGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{closing: time.Second}
+		p := f.pool(Options[*fake]{KeepAlive: -1, Limit: 10})
+		for _, key := range []string{"a4", "b3", "c3"} {
+			must(t, p, key, nil).Release()
+			time.Sleep(time.Second)
+		}
+		must(t, p, "a4", nil).Release() // now b is the oldest
+		must(t, p, "d3", nil).Release()
+		same(t, p, "a4", "c3", "d3")
+		l := must(t, p, "c3", nil)
+		must(t, p, "e7", nil).Release()
+		same(t, p, "c3", "e7")
+		var full *FullError
+		if _, err := p.Acquire(t.Context(), "f8", nil); !errors.As(err, &full) {
+			t.Errorf("got %v, want a FullError", err)
+		}
+		same(t, p, "c3", "e7") // nothing went for nothing
+		var large *TooLargeError
+		if _, err := p.Acquire(t.Context(), "g11", nil); !errors.As(err, &large) {
+			t.Errorf("got %v, want a TooLargeError", err)
+		}
+		l.Release()
+		must(t, p, "f8", nil).Release()
+		same(t, p, "f8")
+		closeAll(t, p, f)
+	})
+}
+
+func TestMaxModels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{}
+		p := f.pool(Options[*fake]{KeepAlive: -1, MaxModels: 2})
+		must(t, p, "a1", nil).Release()
+		time.Sleep(time.Second)
+		l := must(t, p, "b1", nil)
+		must(t, p, "c1", nil).Release()
+		same(t, p, "b1", "c1")
+		l2 := must(t, p, "c1", nil)
+		var full *FullError
+		if _, err := p.Acquire(t.Context(), "d1", nil); !errors.As(err, &full) {
+			t.Errorf("got %v, want a FullError", err)
+		}
+		l.Release()
+		l2.Release()
+		closeAll(t, p, f)
+	})
+}
+
+func TestFailedLoads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{fail: errors.New("damaged"), loading: time.Second}
+		p := f.pool(Options[*fake]{KeepAlive: -1, Limit: 10})
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if _, err := p.Acquire(t.Context(), "a10", nil); err == nil || err.Error() != "damaged" {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		wg.Wait()
+		f.fail = nil
+		must(t, p, "b10", nil).Release() // the memory is free again
+		if f.loads.Load() != 2 {
+			t.Errorf("%d loads", f.loads.Load())
+		}
+		closeAll(t, p, f)
+	})
+}
+
+func TestAWaiterThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{loading: time.Minute}
+		p := f.pool(Options[*fake]{KeepAlive: time.Hour})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Acquire(ctx, "a1", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		same(t, p, "a1") // the load was not for nothing
+		time.Sleep(time.Hour)
+		same(t, p)
+		closeAll(t, p, f)
+	})
+}
+
+func TestUnload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{closing: time.Second}
+		p := f.pool(Options[*fake]{KeepAlive: -1})
+		if p.Unload("a1") {
+			t.Error("unloaded what was not there")
+		}
+		l := must(t, p, "a1", nil)
+		p.Unload("a1")
+		synctest.Wait()
+		if l.Model.closed.Load() {
+			t.Fatal("closed while in use")
+		}
+		l.Release()
+		l = must(t, p, "a1", nil) // waits for the end of the old one, then loads anew
+		if f.loads.Load() != 2 {
+			t.Errorf("%d loads", f.loads.Load())
+		}
+		l.Release()
+		closeAll(t, p, f)
+	})
+}
+
+func TestCloseWaitsForLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{}
+		p := f.pool(Options[*fake]{KeepAlive: -1})
+		l := must(t, p, "a1", nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		l.Release()
+		closeAll(t, p, f)
+	})
+}
+
+// TestManyAtOnce holds the limit under random use.
+func TestManyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{loading: 3 * time.Millisecond, closing: time.Millisecond}
+		p := f.pool(Options[*fake]{KeepAlive: 5 * time.Millisecond, Limit: 10, MaxModels: 3})
+		var wg sync.WaitGroup
+		for i := range 16 {
+			rng := rand.New(rand.NewPCG(1, uint64(i)))
+			wg.Go(func() {
+				for range 200 {
+					key := fmt.Sprintf("%c%d", 'a'+rng.IntN(6), 1+rng.IntN(5))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(20))*time.Millisecond)
+					l, err := p.Acquire(ctx, key, nil)
+					if err == nil {
+						if l.Model.closed.Load() || l.Model.key != key {
+							t.Error("a lease of a closed or wrong model")
+						}
+						time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
+						if l.Model.closed.Load() {
+							t.Error("closed during a lease")
+						}
+						l.Release()
+					}
+					if n := f.used.Load(); n > 10 {
+						t.Errorf("%d bytes in use", n)
+					}
+					if rng.IntN(20) == 0 {
+						p.Unload(key)
+					}
+					cancel()
+				}
+			})
+		}
+		wg.Wait()
+		closeAll(t, p, f)
+		if used, _ := p.Used(); used != 0 {
+			t.Errorf("%d bytes are counted", used)
+		}
+	})
+}
