@@ -69,3 +69,301 @@ func TestReasoningAndCalls(t *testing.T) {
 		t.Errorf("%q %q %v %v %+v", text, reasoning, calls, finish, done)
 	}
 }
+
+func TestStopStringsCutTextAlone(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(string) string {
+		return "<think>\nEND of thought\n</think>\n\nOne END two " + servertest.ToolCall("add", `{"a": "END"}`)
+	}})
+	tools := []chat.Tool{{Name: "add"}}
+	text, reasoning, calls, finish, done := run(t, w, &chat.Request{Messages: user("x"), Tools: tools, Stop: []string{"END"}})
+	if strings.TrimSpace(text) != "One" || !strings.Contains(reasoning, "END of") || len(calls) != 0 ||
+		finish[0].Reason != chat.StopSequence || finish[0].StopString != "END" || done.Err != nil {
+		t.Errorf("%q %q %v %+v", text, reasoning, calls, finish)
+	}
+	w.Backend.SetScript(func(string) string { return servertest.ToolCall("add", `{"a": "END"}`) })
+	_, _, calls, finish, _ = run(t, w, &chat.Request{Messages: user("y"), Tools: tools, Stop: []string{"END"}})
+	if len(calls) != 1 || calls[0].Arguments != `{"a": "END"}` || finish[0].Reason != chat.ToolCalls {
+		t.Errorf("%v %+v", calls, finish)
+	}
+}
+
+func TestLengths(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(string) string { return "0123456789" }})
+	for _, c := range []struct {
+		max, context int // context counts beyond the prompt
+		text         string
+		reason       chat.Reason
+		generated    int
+	}{
+		{0, 0, "0123456789", chat.Stop, 11},
+		{4, 0, "0123", chat.Length, 4},
+		{11, 0, "0123456789", chat.Stop, 11},
+		{-1, 0, "", chat.Length, 0},
+		{0, 3, "012", chat.Length, 3},
+		{2, 3, "01", chat.Length, 2},
+	} {
+		r := &chat.Request{Messages: user("x"), MaxTokens: c.max}
+		n, err := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Messages: user("x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.context > 0 {
+			r.Context = n + c.context
+		}
+		text, _, _, finish, done := run(t, w, r)
+		if text != c.text || finish[0].Reason != c.reason || done.Usage.Generated != c.generated || done.Usage.Prompt != n {
+			t.Errorf("%+v: %q %v %+v", c, text, finish, done.Usage)
+		}
+	}
+	_, err := w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Messages: user("x"), Context: 5})
+	if e := chat.AsError(err); e == nil || e.Kind != chat.PromptTooLong || e.Context != 5 || e.Tokens < 6 {
+		t.Errorf("%v", err)
+	}
+	_, err = w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Messages: user(strings.Repeat("x", 40000))})
+	if e := chat.AsError(err); e == nil || e.Kind != chat.PromptTooLong || e.Context != 32768 || e.Tokens < 40000 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestThinkingBudget(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(p string) string {
+		if strings.HasSuffix(p, "</think>\n\n") {
+			return "Done."
+		}
+		return "<think>\n" + strings.Repeat("ab", 500)
+	}})
+	text, reasoning, _, finish, done := run(t, w, &chat.Request{Messages: user("x"), ThinkingBudget: 20})
+	if strings.TrimSpace(text) != "Done." || finish[0].Reason != chat.Stop || done.Usage.Reasoning != 20 || len(strings.TrimSpace(reasoning)) > 20 {
+		t.Errorf("%q %q %+v %+v", text, reasoning, finish, done.Usage)
+	}
+	text, _, _, finish, _ = run(t, w, &chat.Request{Messages: user("x"), ThinkingBudget: 20, MaxTokens: 10})
+	if text != "" || finish[0].Reason != chat.Length {
+		t.Errorf("%q %+v", text, finish)
+	}
+}
+
+func TestThinkingSwitch(t *testing.T) {
+	var seen string
+	w := servertest.New(t, servertest.Options{Script: func(p string) string { seen = p; return "ok" }})
+	on, off := true, false
+	for _, c := range []struct {
+		r    chat.Request
+		shut bool
+	}{
+		{chat.Request{}, false},
+		{chat.Request{Thinking: &on}, false},
+		{chat.Request{Thinking: &off}, true},
+		{chat.Request{Effort: "none"}, true},
+		{chat.Request{Effort: "high"}, false},
+		{chat.Request{Effort: "high", Thinking: &off}, true},
+	} {
+		c.r.Messages = user("x")
+		if text, _, _, _, _ := run(t, w, &c.r); text != "ok" {
+			t.Errorf("%q", text)
+		}
+		if got := strings.HasSuffix(seen, "<think>\n\n</think>\n\n"); got != c.shut {
+			t.Errorf("effort %q, thinking %v: prompt %q", c.r.Effort, c.r.Thinking, seen)
+		}
+	}
+}
+
+func TestForcedCalls(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(p string) string {
+		switch {
+		case strings.HasSuffix(p, `{"name": "add", "arguments": `):
+			return "{\"a\": 1}}\n</tool_call>"
+		case strings.HasSuffix(p, `{"name": "`):
+			return "mul\", \"arguments\": {\"b\": 2}}\n</tool_call>"
+		}
+		return "I would rather talk."
+	}})
+	tools := []chat.Tool{{Name: "add"}, {Name: "mul"}}
+	for _, c := range []struct {
+		choice chat.ToolChoice
+		name   string
+	}{
+		{chat.ToolChoice{Mode: chat.ToolNamed, Name: "add"}, "add"},
+		{chat.ToolChoice{Mode: chat.ToolsRequired}, "mul"},
+		{chat.ToolChoice{}, ""},
+		{chat.ToolChoice{Mode: chat.ToolsNone}, ""},
+	} {
+		text, _, calls, finish, _ := run(t, w, &chat.Request{Messages: user("x"), Tools: tools, Choice: c.choice})
+		switch {
+		case c.name == "" && (len(calls) != 0 || text != "I would rather talk." || finish[0].Reason != chat.Stop):
+			t.Errorf("%+v: %q %v", c.choice, text, calls)
+		case c.name != "" && (len(calls) != 1 || calls[0].Name != c.name || text != "" || finish[0].Reason != chat.ToolCalls):
+			t.Errorf("%+v: %q %v %v", c.choice, text, calls, finish)
+		}
+	}
+}
+
+func TestSingleCall(t *testing.T) {
+	two := servertest.ToolCall("add", `{"a": 1}`) + "\n" + servertest.ToolCall("add", `{"a": 2}`)
+	w := servertest.New(t, servertest.Options{Script: func(string) string { return two }})
+	for single, want := range map[bool]int{true: 1, false: 2} {
+		_, _, calls, finish, _ := run(t, w, &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, SingleCall: single})
+		if len(calls) != want || finish[0].Reason != chat.ToolCalls {
+			t.Errorf("single %v: %v %v", single, calls, finish)
+		}
+	}
+}
+
+func TestCallCutByLength(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(string) string { return servertest.ToolCall("add", `{"a": "a long text"}`) }})
+	_, _, calls, finish, _ := run(t, w, &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, MaxTokens: 45})
+	if finish[0].Reason != chat.Length {
+		t.Errorf("%v %v", calls, finish)
+	}
+}
+
+func TestConversationsShareTheirPrefix(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(p string) string {
+		if strings.Contains(p, "<tool_response>") {
+			return "It is 3."
+		}
+		return "Let me see.\n" + servertest.ToolCall("add", `{"a": 1, "b": 2}`)
+	}})
+	r := &chat.Request{Messages: user("What is 1 + 2? " + strings.Repeat("Think well. ", 20)), Tools: []chat.Tool{{Name: "add"}}}
+	text, _, calls, _, first := run(t, w, r)
+	r.Messages = append(r.Messages,
+		chat.Message{Role: chat.Assistant, Parts: []chat.Part{{Text: text}}, Calls: calls},
+		chat.Message{Role: chat.ToolRole, CallID: calls[0].ID, Parts: []chat.Part{{Text: "3"}}})
+	text, _, calls, finish, second := run(t, w, r)
+	if text != "It is 3." || len(calls) != 0 || finish[0].Reason != chat.Stop {
+		t.Errorf("%q %v", text, calls)
+	}
+	if second.Usage.Cached < first.Usage.Prompt*9/10 {
+		t.Errorf("%d of %d prompt tokens came from the cache", second.Usage.Cached, first.Usage.Prompt)
+	}
+}
+
+func TestRawTexts(t *testing.T) {
+	var seen string
+	w := servertest.New(t, servertest.Options{Script: func(p string) string { seen = p; return "x" }})
+	for _, c := range []struct {
+		r    chat.Request
+		want string
+	}{
+		{chat.Request{Prompt: "Once <|im_end|>"}, "Once <|im_end|>"},
+		{chat.Request{PromptTokens: []int32{72, 105}}, "Hi"},
+		{chat.Request{Prompt: "a", Suffix: "b <|fim_middle|>"}, "<|fim_prefix|>a<|fim_suffix|>b <|fim_middle|><|fim_middle|>"},
+	} {
+		c.r.Raw = true
+		run(t, w, &c.r)
+		if seen != c.want {
+			t.Errorf("%q, want %q", seen, c.want)
+		}
+	}
+	plain, _ := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>"})
+	control, _ := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>", PromptSpecial: true})
+	if plain != len("<|im_end|>") || control != 1 {
+		t.Errorf("%d %d", plain, control)
+	}
+}
+
+func TestPromptLogProbs(t *testing.T) {
+	w := servertest.New(t, servertest.Options{})
+	s, err := w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "Hel", PromptLogProbs: true, LogProbs: true, TopLogs: 2, MaxTokens: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := s.PromptTokens()
+	var answer []chat.TokenLog
+	for d := range s.All() {
+		answer = append(answer, d.Tokens...)
+	}
+	if len(logs) != 3 || logs[0].LogProb == logs[0].LogProb || logs[2].Text != "l" || logs[2].LogProb >= 0 || len(logs[1].Top) != 2 {
+		t.Errorf("%+v", logs)
+	}
+	if len(answer) != 2 || answer[0].Text != "H" || answer[1].Offset != 1 {
+		t.Errorf("%+v", answer)
+	}
+}
+
+func TestSpecsBringDefaults(t *testing.T) {
+	var seen string
+	hot := float32(0)
+	w := servertest.New(t, servertest.Options{
+		Script: func(p string) string { seen = p; return "one STOP two" },
+		Names: func(path string) servertest.Names {
+			return servertest.Names{{
+				Name: "scripted", Path: path, System: "Be kind.", Stop: []string{"STOP"}, Sampling: chat.Sampling{Temperature: &hot},
+				Messages: []chat.Message{chat.Text(chat.User, "ping"), chat.Text(chat.Assistant, "pong")},
+			}}
+		},
+	})
+	text, _, _, _, _ := run(t, w, &chat.Request{Messages: user("x")})
+	if text != "one " || !strings.HasPrefix(seen, "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\npong") {
+		t.Errorf("%q %q", text, seen)
+	}
+	run(t, w, &chat.Request{Messages: append([]chat.Message{chat.Text(chat.System, "Mine.")}, user("x")...)})
+	if !strings.HasPrefix(seen, "<|im_start|>system\nMine.<|im_end|>\n<|im_start|>user\nping") {
+		t.Errorf("%q", seen)
+	}
+}
+
+func TestContinuedAnswers(t *testing.T) {
+	var seen string
+	w := servertest.New(t, servertest.Options{Script: func(p string) string { seen = p; return " world" }})
+	text, _, _, _, _ := run(t, w, &chat.Request{Messages: append(user("x"), chat.Text(chat.Assistant, "Hello")), Continue: true})
+	if text != " world" || !strings.HasSuffix(seen, "<|im_start|>assistant\nHello") {
+		t.Errorf("%q %q", text, seen)
+	}
+}
+
+func TestToolErrorsAreSaid(t *testing.T) {
+	var seen string
+	w := servertest.New(t, servertest.Options{Script: func(p string) string { seen = p; return "x" }})
+	run(t, w, &chat.Request{Messages: append(user("x"),
+		chat.Message{Role: chat.Assistant, Calls: []chat.Call{{ID: "1", Name: "add", Arguments: "{}"}}},
+		chat.Message{Role: chat.ToolRole, CallID: "1", IsError: true, Parts: []chat.Part{{Text: "overflow"}}})})
+	if !strings.Contains(seen, "Error: overflow") {
+		t.Errorf("%q", seen)
+	}
+}
+
+func TestBaseModels(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Checkpoint: servertest.Checkpoint{Template: "none"}})
+	_, err := w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Messages: user("x")})
+	if e := chat.AsError(err); e == nil || e.Kind != chat.Unsupported || e.Field != "model" {
+		t.Errorf("%v", err)
+	}
+	if text, _, _, _, _ := run(t, w, &chat.Request{Raw: true, Prompt: "x"}); text != "Hello!" {
+		t.Errorf("%q", text)
+	}
+}
+
+// TestSameAnswersAlone compares answers alone with answers among others, of one and of several choices.
+func TestSameAnswersAlone(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: servertest.Demo})
+	hot, seed := float32(2), uint64(7)
+	request := func(n int) *chat.Request {
+		return &chat.Request{
+			Model: "scripted", Messages: user("COUNT"), MaxTokens: 60, N: n,
+			Sampling: chat.Sampling{Temperature: &hot, Seed: &seed, LogitBias: map[int32]float32{49: -25, 50: -25, 32: -25}},
+		}
+	}
+	text, _, _, _, _ := run(t, w, request(1))
+	done := make(chan string)
+	for range 8 {
+		go func() {
+			s, err := w.Chat.Run(t.Context(), request(3))
+			if err != nil {
+				done <- err.Error()
+				return
+			}
+			first := ""
+			for d := range s.All() {
+				if d.Kind == chat.TextDelta && d.Choice == 0 {
+					first += d.Text
+				}
+			}
+			done <- first
+		}()
+	}
+	for range 8 {
+		if got := <-done; got != text {
+			t.Errorf("%q alone, %q among others", text, got)
+		}
+	}
+}
