@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 
 	"github.com/baleenrun/baleen/internal/backend"
@@ -166,6 +167,9 @@ func (e *Engine) runBatch() {
 		logits = logits[n:]
 	}
 	e.running = slices.DeleteFunc(e.running, func(s *sequence) bool { return s.done })
+	// The next step will hold this processor, and the executor's threads the others, for as long as it takes.
+	// Readers that have just become runnable go first: else tokens reach them in bursts.
+	runtime.Gosched()
 }
 
 // collect takes the results of one sequence.
