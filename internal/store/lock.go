@@ -16,37 +16,57 @@ var errLocked = errors.New("locked by another process")
 type Lock struct{ f *os.File }
 
 // LockEntry takes the lock for writing an entry. While another process holds it, waiting is called once and
-// LockEntry waits until the lock is free or ctx ends. The lock file stays: removing it would let a third
-// process lock a file that nobody else sees.
+// LockEntry waits until the lock is free or ctx ends.
 func (s *Store) LockEntry(ctx context.Context, e Entry, waiting func()) (*Lock, error) {
 	dir := s.Models()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the folder for models: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "."+e.FileName()+".lock"), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("cannot lock %s: %w", e.Name, err)
-	}
-	for first := true; ; first = false {
-		err := tryLock(f)
-		if err == nil {
+	path := filepath.Join(dir, "."+encodeName(e.Name)+".lock")
+	for told := false; ; {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("cannot lock %s: %w", e.Name, err)
+		}
+		err = tryLock(f)
+		if err == nil && stillThere(f, path) {
 			return &Lock{f}, nil
 		}
-		if !errors.Is(err, errLocked) {
-			f.Close()
-			return nil, fmt.Errorf("cannot lock %s: %w", f.Name(), err)
+		f.Close()
+		if err == nil {
+			continue // whoever held it before has removed the file: a third process would lock another one
 		}
-		if first && waiting != nil {
+		if !errors.Is(err, errLocked) {
+			return nil, fmt.Errorf("cannot lock %s: %w", path, err)
+		}
+		if !told && waiting != nil {
 			waiting()
 		}
+		told = true
 		select {
 		case <-ctx.Done():
-			f.Close()
 			return nil, ctx.Err()
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-// Unlock gives the lock back.
-func (l *Lock) Unlock() error { return l.f.Close() }
+func stillThere(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, now)
+}
+
+// Unlock gives the lock back and removes its file: while the lock is held where the system allows that, so that nobody
+// else holds a lock on a file that is gone.
+func (l *Lock) Unlock() error {
+	err := os.Remove(l.f.Name())
+	cerr := l.f.Close()
+	if err != nil {
+		_ = os.Remove(l.f.Name()) // Windows removes only what is closed
+	}
+	return cerr
+}

@@ -13,13 +13,15 @@ import (
 	"strings"
 )
 
-// A Store is a folder with models.
+// A Store is a folder with models, beside the folders of other programs whose models run in place.
 type Store struct {
-	home string
+	home   string
+	places []Place
 }
 
-// Open returns the store below home. The folder is made when something is written.
-func Open(home string) *Store { return &Store{home: home} }
+// Open returns the store below home. The folder is made when something is written. Models in the places are found by
+// their names too.
+func Open(home string, places ...Place) *Store { return &Store{home: home, places: places} }
 
 // Home returns the folder of this user's data: configured when it is not empty, else what the system's
 // conventions say. getenv is os.Getenv outside tests.
@@ -47,33 +49,149 @@ func Home(configured string, getenv func(string) string) (string, error) {
 	return "", errors.New("no home folder is known: set BALEEN_HOME to a folder for models")
 }
 
+// Dir is the folder of this user's data.
+func (s *Store) Dir() string { return s.home }
+
 // Models is the folder that holds fetched models.
 func (s *Store) Models() string { return filepath.Join(s.home, "models") }
 
-// Path is where an entry lies, or will lie once it is fetched.
+// Path is where an entry lies, or will lie once it is fetched: a file or a folder.
 func (s *Store) Path(e Entry) string { return filepath.Join(s.Models(), e.FileName()) }
+
+// Staging is the folder in which an entry is put together before it is published.
+func (s *Store) Staging(e Entry) string {
+	return filepath.Join(s.Models(), "."+encodeName(e.Name)+".pull")
+}
 
 // Has reports whether the entry is there, with its whole size. Files are published only after their checksum
 // was found right, so the size is looked at for files that something else has cut off.
 func (s *Store) Has(e Entry) bool {
-	fi, err := os.Stat(s.Path(e))
-	return err == nil && fi.Mode().IsRegular() && fi.Size() == e.Size
+	if e.OneFile() {
+		fi, err := os.Stat(s.Path(e))
+		return err == nil && fi.Mode().IsRegular() && fi.Size() == e.Size
+	}
+	_, err := ReadManifest(s.Path(e))
+	return err == nil
 }
 
-// A Ref is what a MODEL argument means: a catalog entry, or a path.
+// Open path of an entry that is there: a folder's only GGUF file, else the folder.
+func (s *Store) openPath(e Entry) string {
+	path := s.Path(e)
+	if e.OneFile() {
+		return path
+	}
+	if m, ok := s.ownFolder(path); ok && m.Problem == "" {
+		return m.Path
+	}
+	return path
+}
+
+// Located is the path to open once an entry is there.
+func (s *Store) Located(e Entry) string { return s.openPath(e) }
+
+// List returns the models on this machine: those of the store, then those of other programs.
+func (s *Store) List() ([]Model, error) {
+	out, err := s.own()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the folder for models: %w", err)
+	}
+	for _, p := range s.places {
+		out = append(out, p.list()...)
+	}
+	sortModels(out)
+	return out, nil
+}
+
+// Find finds a model on this machine by its name; upper and lower case are the same, and a tag "latest" may be left
+// out. Where several have the name, the store's own comes first.
+func (s *Store) Find(name string) (Model, bool) {
+	if CheckName(name) != nil {
+		return Model{}, false
+	}
+	list, err := s.List()
+	if err != nil {
+		return Model{}, false
+	}
+	fits := []func(have string) bool{
+		func(have string) bool { return have == name },
+		func(have string) bool { return strings.EqualFold(have, name) },
+		func(have string) bool { return strings.EqualFold(strings.TrimSuffix(have, ":latest"), name) },
+	}
+	for _, fit := range fits {
+		for _, m := range list {
+			if fit(m.Name) {
+				return m, true
+			}
+		}
+	}
+	return s.findPart(list, name)
+}
+
+// findPart finds REPO:QUANTIZATION among models that are called REPO:FILE, where only one fits.
+func (s *Store) findPart(list []Model, name string) (Model, bool) {
+	repo, pick, ok := strings.Cut(name, ":")
+	if !ok {
+		return Model{}, false
+	}
+	var found []Model
+	for _, m := range list {
+		r, file, _ := strings.Cut(m.Name, ":")
+		if file == "" {
+			file = stem2(m.Path)
+		}
+		if strings.EqualFold(r, repo) && HasQuant(file, pick) {
+			found = append(found, m)
+		}
+	}
+	if len(found) != 1 {
+		return Model{}, false
+	}
+	return found[0], true
+}
+
+func stem2(path string) string {
+	if strings.HasSuffix(strings.ToLower(path), ".gguf") {
+		return stem(path)
+	}
+	return filepath.Base(path)
+}
+
+// HasQuant reports whether a file's name has a quantization's name in it, as a word.
+func HasQuant(file, quant string) bool {
+	file, quant = strings.ToLower(file), strings.ToLower(quant)
+	for at := 0; quant != ""; {
+		i := strings.Index(file[at:], quant)
+		if i < 0 {
+			return false
+		}
+		i += at
+		end := i + len(quant)
+		if (i == 0 || isBreak(file[i-1])) && (end == len(file) || isBreak(file[end])) {
+			return true
+		}
+		at = i + 1
+	}
+	return false
+}
+
+func isBreak(c byte) bool { return c == '-' || c == '.' || c == '/' }
+
+// A Ref is what a MODEL argument means: an entry to fetch, or what lies at a path.
 type Ref struct {
 	Path  string
-	Entry *Entry // nil for a path
+	Entry *Entry // nil for a path and for another program's model
+	Model *Model // nil for a path and for an entry
 }
 
 // ErrNotFound is wrapped by errors about a MODEL argument that is neither a name nor a path.
 var ErrNotFound = errors.New("no such model")
 
-// Resolve says what a MODEL argument means: an existing path, or else a catalog name. Names win over files of
-// the same name in the current folder; write ./NAME for these.
+// Resolve says what a MODEL argument means: a catalog name, an existing path, the name of a model that is on this
+// machine, or an address (see Remote). Catalog names win over files of the same name in the current folder; write
+// ./NAME for these.
 func (s *Store) Resolve(arg string) (Ref, error) {
 	if e, ok := Lookup(arg); ok {
-		return Ref{Path: s.Path(e), Entry: &e}, nil
+		return s.entryRef(e), nil
 	}
 	path := expandHome(arg)
 	if _, err := os.Stat(path); err == nil {
@@ -81,12 +199,25 @@ func (s *Store) Resolve(arg string) (Ref, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) && LooksLikePath(arg) {
 		return Ref{}, err
 	}
+	if m, ok := s.Find(arg); ok {
+		if m.Problem != "" {
+			return Ref{}, fmt.Errorf("%s (%s) cannot run: %s", m.Name, m.Where, m.Problem)
+		}
+		return Ref{Path: m.Path, Model: &m}, nil
+	}
+	if e, ok, err := Remote(arg, false); err != nil {
+		return Ref{}, err
+	} else if ok {
+		return s.entryRef(e), nil
+	}
 	if LooksLikePath(arg) {
 		return Ref{}, fmt.Errorf("%w: there is no file or folder %s", ErrNotFound, arg)
 	}
-	return Ref{}, fmt.Errorf("%w: %q is neither a known name (%s) nor a file or folder", ErrNotFound, arg,
-		strings.Join(names(), ", "))
+	return Ref{}, fmt.Errorf("%w: %q is neither a known name (%s, ...; see \"baleen list --all\") nor a file or folder", ErrNotFound, arg,
+		strings.Join(names()[:4], ", "))
 }
+
+func (s *Store) entryRef(e Entry) Ref { return Ref{Path: s.openPath(e), Entry: &e} }
 
 // Known reports whether arg is a catalog name or an existing path.
 func (s *Store) Known(arg string) bool {

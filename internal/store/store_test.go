@@ -19,15 +19,25 @@ func TestCatalogIsSound(t *testing.T) {
 			t.Errorf("%s is there twice", e.Name)
 		}
 		seen[e.Name] = true
-		if !hex.MatchString(e.SHA256) || e.Size <= 0 || e.Licence == "" || e.Title == "" || len(e.Sources) == 0 {
+		if e.Size <= 0 || e.Licence == "" || e.Title == "" || len(e.Sources) == 0 || e.Active > e.Size {
 			t.Errorf("%s is incomplete", e.Name)
 		}
-		if LooksLikePath(e.Name) {
-			t.Errorf("%s looks like a path", e.Name)
+		if e.SHA256 != "" && !hex.MatchString(e.SHA256) {
+			t.Errorf("%s: SHA-256 %q", e.Name, e.SHA256)
+		}
+		if LooksLikePath(e.Name) || CheckName(e.Name) != nil {
+			t.Errorf("%s is no good name", e.Name)
 		}
 		for _, s := range e.Sources {
-			if (s.HF == nil) == (len(s.Pip) == 0) {
-				t.Errorf("%s: a source must be one thing", e.Name)
+			// A file whose sum nobody else tells needs one in the catalog.
+			if (s.HF != nil || len(s.Pip) > 0 || s.URL != "") && !e.Exact() {
+				t.Errorf("%s: %s needs a SHA-256", e.Name, s)
+			}
+			if s.Repo == nil && s.Ollama == nil {
+				continue
+			}
+			if _, ok, err := Remote(s.Address(), false); !ok || err != nil {
+				t.Errorf("%s: address %q: %v", e.Name, s.Address(), err)
 			}
 		}
 	}
@@ -103,7 +113,7 @@ func TestHome(t *testing.T) {
 
 func TestHasWantsTheWholeFile(t *testing.T) {
 	s := Open(t.TempDir())
-	e := Entry{Name: "x", Size: 3}
+	e := Entry{Name: "x", Size: 3, SHA256: strings.Repeat("0", 64)}
 	if s.Has(e) {
 		t.Error("has what nobody wrote")
 	}
