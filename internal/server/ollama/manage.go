@@ -1,0 +1,305 @@
+package ollama
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
+)
+
+// A Keeper changes the models on disk. Its errors should be *chat.Error where a client can do something about them:
+// of kind UnknownModel for names that are not there. It is safe for concurrent use. Names come as clients write them,
+// with or without a tag.
+type Keeper interface {
+	// Pull fetches a model. report is called as it goes on, by one goroutine at a time.
+	Pull(ctx context.Context, name string, report func(Progress)) error
+	// Copy gives a model a second name.
+	Copy(ctx context.Context, source, destination string) error
+	// Delete removes a name, and the files that no other name needs.
+	Delete(ctx context.Context, name string) error
+	// Create makes a model of others or of uploaded files.
+	Create(ctx context.Context, c Creation, report func(Progress)) error
+	// HasBlob reports whether a file was uploaded; digest is hexadecimal, of SHA-256.
+	HasBlob(ctx context.Context, digest string) (bool, error)
+	// PutBlob keeps a file. It checks that the bytes have the digest (else an error of kind Invalid) before it is
+	// there.
+	PutBlob(ctx context.Context, digest string, body io.Reader) error
+	// About says what is known of a model beside its Spec and its files.
+	About(ctx context.Context, name string) (About, error)
+}
+
+// About is what is known of a model beside its Spec and its files.
+type About struct {
+	Licence string // its text or its name
+	Parent  string // name of the model that it was created from
+}
+
+// Progress is a step of something that takes long.
+type Progress struct {
+	Status    string `json:"status"`
+	Digest    string `json:"digest,omitempty"` // sha256:...
+	Total     int64  `json:"total,omitempty"`
+	Completed int64  `json:"completed,omitempty"`
+}
+
+// A Creation says what a new model is to be. What is empty comes from the model that it is made from.
+type Creation struct {
+	Name     string
+	From     string            // name of a model; "": Files
+	Files    map[string]string // digests (hexadecimal) of uploaded files by file name
+	System   string
+	Template string // Jinja
+	Licences []string
+	Messages []chat.Message
+	Sampling chat.Sampling
+	Stop     []string
+	// MaxTokens and Context are as in chat.Spec; 0: not said.
+	MaxTokens, Context int
+}
+
+func (d *dialect) manageRoutes() []server.Route {
+	createObjects := []fields.ObjectTable{optionsTable, messageTable, toolCallTable, callFunctionTable}
+	return []server.Route{
+		{Method: "POST", Path: "/api/pull", Scope: auth.Manage, Body: pullTable, Stream: ndjson, Answers: []int{404}, Summary: "Fetch a model, with its progress", Handle: d.pull},
+		{Method: "POST", Path: "/api/push", Scope: auth.Manage, Body: pushTable, Answers: []int{404}, Summary: "Refused: this server publishes nothing", Handle: d.push},
+		{Method: "POST", Path: "/api/create", Scope: auth.Manage, Body: createTable, Objects: createObjects, Stream: ndjson, Answers: []int{404}, Summary: "Make a model of another one, or of uploaded files", Handle: d.create},
+		{Method: "POST", Path: "/api/copy", Scope: auth.Manage, Body: copyTable, Plain: true, Answers: []int{404}, Summary: "Give a model a second name", Handle: d.copy},
+		{Method: "DELETE", Path: "/api/delete", Scope: auth.Manage, Body: deleteTable, Plain: true, Answers: []int{404}, Summary: "Remove a model", Handle: d.delete},
+		{Method: "HEAD", Path: "/api/blobs/{digest}", Scope: auth.Manage, Plain: true, Answers: []int{404, 400}, Summary: "Whether a file was uploaded", Handle: d.hasBlob},
+		{
+			Method: "POST", Path: "/api/blobs/{digest}", Scope: auth.Manage, Plain: true, MaxBody: -1, Answers: []int{201, 400}, Handle: d.putBlob,
+			Summary: "Upload a file for /api/create: the body is the file, the name is sha256: and its checksum",
+		},
+	}
+}
+
+// keep returns the keeper, or the refusal of a server that has none.
+func (d *dialect) keep() (Keeper, error) {
+	if d.keeper == nil {
+		return nil, &chat.Error{Kind: chat.Forbidden, Msg: "this server does not change its models over HTTP"}
+	}
+	return d.keeper, nil
+}
+
+func stream(n *naming, v fields.Value) error { n.stream = v.Bool(); return nil }
+
+const streamDoc = "progress in JSON lines, which is the default; false: one JSON object at the end"
+
+var pullTable = &fields.Table[naming]{Name: "pull", IgnoreUnknown: true, Fields: namedFields(
+	honoured("stream", fields.Bool(), streamDoc, stream),
+	fields.Field[naming]{Name: "insecure", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "models are fetched over encrypted connections only"},
+	fields.Field[naming]{Name: "username", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},
+	fields.Field[naming]{Name: "password", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},
+)}
+
+var pushTable = &fields.Table[naming]{Name: "push", IgnoreUnknown: true, Fields: namedFields(
+	honoured("stream", fields.Bool(), streamDoc, stream),
+	fields.Field[naming]{Name: "insecure", Type: fields.Any(), Use: fields.Ignored, Doc: "nothing is sent"},
+	fields.Field[naming]{Name: "username", Type: fields.Any(), Use: fields.Ignored, Doc: "nothing is sent"},
+	fields.Field[naming]{Name: "password", Type: fields.Any(), Use: fields.Ignored, Doc: "nothing is sent"},
+)}
+
+var deleteTable = &fields.Table[naming]{Name: "delete", IgnoreUnknown: true, Fields: namedFields()}
+
+type copying struct{ source, destination string }
+
+var copyTable = &fields.Table[copying]{Name: "copy", IgnoreUnknown: true, Fields: []fields.Field[copying]{
+	{Name: "source", Type: fields.String(), Required: true, Doc: "name of a model", Set: func(p *copying, v fields.Value) error { p.source = v.String(); return nil }},
+	{Name: "destination", Type: fields.String(), Required: true, Doc: "its second name", Set: func(p *copying, v fields.Value) error { p.destination = v.String(); return nil }},
+}}
+
+func (d *dialect) pull(w http.ResponseWriter, r *http.Request) error {
+	n := naming{stream: true}
+	if err := decode(r, pullTable, &n); err != nil {
+		return err
+	}
+	k, err := d.keep()
+	if err != nil {
+		return err
+	}
+	name := n.nameOf()
+	if err := checkName("model", name); err != nil {
+		return err
+	}
+	return d.progress(w, n.stream, func(report func(Progress)) error { return k.Pull(r.Context(), name, report) })
+}
+
+func (d *dialect) push(_ http.ResponseWriter, r *http.Request) error {
+	n := naming{stream: true}
+	if err := decode(r, pushTable, &n); err != nil {
+		return err
+	}
+	if _, err := d.resolve(r.Context(), n.nameOf()); err != nil {
+		return err
+	}
+	return &chat.Error{Kind: chat.Unsupported, Msg: "this server publishes no models: nothing leaves the machine"}
+}
+
+// reportEvery bounds how often the progress of one file is told.
+const reportEvery = 100 * time.Millisecond
+
+// progress runs work and writes its steps, the last of which is success.
+func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report func(Progress)) error) error {
+	done := Progress{Status: "success"}
+	if !stream {
+		if err := work(func(Progress) {}); err != nil {
+			return err
+		}
+		return server.WriteJSON(w, http.StatusOK, done)
+	}
+	lines := d.env.NewLines(w)
+	var last Progress
+	var told time.Time
+	err := work(func(p Progress) {
+		same := p.Status == last.Status && p.Digest == last.Digest
+		if same && p.Completed != p.Total && time.Since(told) < reportEvery {
+			return
+		}
+		last, told = p, time.Now()
+		lines.Line(p) //nolint:errcheck // the writer keeps its error, and a client that left ends the context
+	})
+	if err == nil {
+		return lines.Line(done)
+	}
+	if !lines.Started() {
+		return err
+	}
+	return lines.Line(errorBody{message(chat.AsError(err))})
+}
+
+func (d *dialect) copy(w http.ResponseWriter, r *http.Request) error {
+	var p copying
+	if err := decode(r, copyTable, &p); err != nil {
+		return err
+	}
+	k, err := d.keep()
+	if err != nil {
+		return err
+	}
+	if err := checkName("destination", p.destination); err != nil {
+		return err
+	}
+	s, err := d.resolve(r.Context(), p.source)
+	if err != nil {
+		return err
+	}
+	if err := k.Copy(r.Context(), s.Name, p.destination); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (d *dialect) delete(w http.ResponseWriter, r *http.Request) error {
+	var n naming
+	if err := decode(r, deleteTable, &n); err != nil {
+		return err
+	}
+	k, err := d.keep()
+	if err != nil {
+		return err
+	}
+	s, err := d.resolve(r.Context(), n.nameOf())
+	if err != nil {
+		return err
+	}
+	if _, err := d.env.Chat.Unload(r.Context(), s.Name); err != nil {
+		return err
+	}
+	if err := k.Delete(r.Context(), s.Name); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func blobDigest(field, s string) (string, error) {
+	hex, ok := strings.CutPrefix(strings.Replace(s, "sha256-", "sha256:", 1), "sha256:")
+	if !ok || len(hex) != 64 || strings.Trim(strings.ToLower(hex), "0123456789abcdef") != "" {
+		return "", chat.Invalidf(field, "%q is no digest: want sha256: and 64 hexadecimal digits", s)
+	}
+	return strings.ToLower(hex), nil
+}
+
+func (d *dialect) hasBlob(w http.ResponseWriter, r *http.Request) error {
+	k, err := d.keep()
+	if err != nil {
+		return err
+	}
+	hex, err := blobDigest("digest", r.PathValue("digest"))
+	if err != nil {
+		return err
+	}
+	ok, err := k.HasBlob(r.Context(), hex)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &chat.Error{Kind: chat.NotFound, Msg: fmt.Sprintf("blob %q not found", r.PathValue("digest"))}
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (d *dialect) putBlob(w http.ResponseWriter, r *http.Request) error {
+	k, err := d.keep()
+	if err != nil {
+		return err
+	}
+	hex, err := blobDigest("digest", r.PathValue("digest"))
+	if err != nil {
+		return err
+	}
+	if ok, err := k.HasBlob(r.Context(), hex); err != nil {
+		return err
+	} else if ok {
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	if err := k.PutBlob(r.Context(), hex, &upload{r.Body, http.NewResponseController(w)}); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// uploadPause is how long a client may take for a piece of a file.
+const uploadPause = time.Minute
+
+// An upload is a body that may take as long as it likes while it goes on.
+type upload struct {
+	body io.Reader
+	rc   *http.ResponseController
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	u.rc.SetReadDeadline(time.Now().Add(uploadPause)) //nolint:errcheck // writers of tests have none
+	n, err := u.body.Read(p)
+	if err == io.EOF {
+		u.rc.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
+	}
+	return n, err
+}
+
+// checkName refuses what cannot be a model's name, before it comes near a file system.
+func checkName(field, name string) error {
+	if name == "" {
+		return &chat.Error{Kind: chat.Invalid, Field: field, Missing: true, Msg: field + " is required"}
+	}
+	bad := len(name) > 300 || strings.Contains(name, "..") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".")
+	for _, c := range name {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		bad = bad || !letter && !strings.ContainsRune("-_.:/@", c)
+	}
+	if bad {
+		return chat.Invalidf(field, "%q is no name of a model: want letters, digits and - _ . : /, such as mine or team/mine:small", name)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package ollama
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/pool"
+	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
+)
+
+// listed is a row of /api/tags.
+type listed struct {
+	Name         string    `json:"name"`
+	Model        string    `json:"model"`
+	Modified     time.Time `json:"modified_at"`
+	Size         int64     `json:"size"`
+	Digest       string    `json:"digest"`
+	Details      details   `json:"details"`
+	Capabilities []string  `json:"capabilities"`
+}
+
+// loaded is a row of /api/ps.
+type loaded struct {
+	Name    string    `json:"name"`
+	Model   string    `json:"model"`
+	Size    int64     `json:"size"` // of memory
+	Digest  string    `json:"digest"`
+	Details details   `json:"details"`
+	Expires time.Time `json:"expires_at"`
+	VRAM    int64     `json:"size_vram"`
+	Context int       `json:"context_length"`
+}
+
+func (d *dialect) tags(w http.ResponseWriter, r *http.Request) error {
+	specs, err := d.env.Chat.Catalog().List(r.Context())
+	if err != nil {
+		return err
+	}
+	list := make([]listed, 0, len(specs))
+	for _, s := range specs {
+		c := d.cards.of(s)
+		name := withTag(s.Name)
+		list = append(list, listed{name, name, s.Time, s.Size, digest(s), c.details(""), c.capabilities})
+	}
+	return server.WriteJSON(w, http.StatusOK, map[string][]listed{"models": list})
+}
+
+func (d *dialect) ps(w http.ResponseWriter, r *http.Request) error {
+	specs, err := d.env.Chat.Catalog().List(r.Context())
+	if err != nil {
+		return err
+	}
+	byPath := map[string]chat.Spec{}
+	for _, s := range specs {
+		if _, ok := byPath[s.Path]; !ok {
+			byPath[s.Path] = s
+		}
+	}
+	list := []loaded{}
+	d.env.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) {
+		s, ok := byPath[st.Key]
+		if !ok {
+			s = chat.Spec{Name: m.Info.Name, Path: st.Key}
+		}
+		c := d.cards.of(s)
+		name := withTag(s.Name)
+		list = append(list, loaded{
+			Name: name, Model: name, Size: st.Bytes, Digest: digest(s), Details: c.details(""),
+			Expires: expires(st, d.env.Now()), Context: m.Context,
+		})
+	})
+	return server.WriteJSON(w, http.StatusOK, map[string][]loaded{"models": list})
+}
+
+// expires is when a model goes; one that stays for good goes in a time that no client lives to see.
+func expires(st pool.Status, now time.Time) time.Time {
+	switch {
+	case !st.Expires.IsZero():
+		return st.Expires
+	case st.Keep < 0:
+		return now.Add(math.MaxInt64 / 2)
+	}
+	return now.Add(st.Keep)
+}
+
+// A naming is a request that names one model; name is the older word for it.
+type naming struct {
+	model, older string
+	verbose      bool
+	system       string
+	stream       bool
+}
+
+// nameOf is the name that a request gives, by whichever word.
+func (n *naming) nameOf() string {
+	if n.model != "" {
+		return n.model
+	}
+	return n.older
+}
+
+func namedFields(more ...fields.Field[naming]) []fields.Field[naming] {
+	return append([]fields.Field[naming]{
+		honoured("model", fields.String(), "name of the model; required", func(n *naming, v fields.Value) error { n.model = v.String(); return nil }),
+		honoured("name", fields.String(), "the older word for model", func(n *naming, v fields.Value) error { n.older = v.String(); return nil }),
+	}, more...)
+}
+
+var showTable = &fields.Table[naming]{Name: "show", IgnoreUnknown: true, Fields: namedFields(
+	honoured("verbose", fields.Bool(), "list the tensors, too", func(n *naming, v fields.Value) error { n.verbose = v.Bool(); return nil }),
+	honoured("system", fields.String(), "show the model as if it had this system message", func(n *naming, v fields.Value) error { n.system = v.String(); return nil }),
+	fields.Field[naming]{Name: "template", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},
+	fields.Field[naming]{Name: "options", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server shows nothing of it"},
+)}
+
+// shown is the answer of /api/show.
+type shown struct {
+	Licence      string         `json:"license,omitempty"`
+	Modelfile    string         `json:"modelfile"`
+	Parameters   string         `json:"parameters,omitempty"`
+	Template     string         `json:"template"`
+	System       string         `json:"system,omitempty"`
+	Details      details        `json:"details"`
+	Messages     []messageBody  `json:"messages,omitempty"`
+	Info         map[string]any `json:"model_info"` // never null: clients read it
+	Tensors      []tensorBody   `json:"tensors,omitempty"`
+	Capabilities []string       `json:"capabilities"`
+	Modified     time.Time      `json:"modified_at"`
+}
+
+func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
+	var n naming
+	if err := decode(r, showTable, &n); err != nil {
+		return err
+	}
+	s, err := d.resolve(r.Context(), n.nameOf())
+	if err != nil {
+		return err
+	}
+	if n.system != "" {
+		s.System = n.system
+	}
+	var about About
+	if d.keeper != nil {
+		if about, err = d.keeper.About(r.Context(), s.Name); err != nil {
+			return err
+		}
+	}
+	c := d.cards.of(s)
+	out := shown{
+		Licence: about.Licence, Modelfile: describe(s.Name, s, about.Licence), Template: s.Template, System: s.System,
+		Details: c.details(about.Parent), Info: map[string]any{}, Capabilities: c.capabilities, Modified: s.Time,
+	}
+	if out.Template == "" {
+		out.Template = c.info.ChatTemplate
+	}
+	maps.Copy(out.Info, c.keys)
+	delete(out.Info, "tokenizer.chat_template") // it stands in template
+	if strings.HasPrefix(r.UserAgent(), "GitHubCopilotChat/") {
+		out.Info["general.basename"] = n.nameOf() // the name under which that client lists the model
+	}
+	var b strings.Builder
+	for _, p := range parameters(s) {
+		value := p.value
+		if p.text {
+			value = quoted(value)
+		}
+		fmt.Fprintf(&b, "%-30s %s\n", p.name, value)
+	}
+	out.Parameters = strings.TrimSuffix(b.String(), "\n")
+	for _, m := range s.Messages {
+		out.Messages = append(out.Messages, messageBody{Role: m.Role, Content: textOf(m)})
+	}
+	if n.verbose {
+		out.Tensors = c.tensors
+	}
+	return server.WriteJSON(w, http.StatusOK, out)
+}

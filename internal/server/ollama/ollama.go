@@ -1,0 +1,163 @@
+// Package ollama speaks Ollama's API: generate and chat as JSON lines, the models that are there and loaded, and what
+// changes them. It decodes requests into package chat's and writes its streams; what lies on disk it asks of a
+// Keeper. It knows no other dialect, no engine and no file layout.
+//
+// Field names, defaults and shapes are those of Ollama's published types and of its official clients for Python and
+// JavaScript (0.6).
+package ollama
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
+)
+
+// Version is the version of Ollama whose API this is: clients refuse servers that say an older one than they need.
+const Version = "0.32.15"
+
+// banner is what clients look for at the root to tell that something is there.
+const banner = "Ollama is running"
+
+type dialect struct {
+	env    *server.Env
+	keeper Keeper // nil: models are not changed over HTTP
+	cards  cards
+}
+
+// New returns the dialect for a server. keeper changes models on disk; nil refuses the routes that do.
+func New(keeper Keeper) func(*server.Env) server.Dialect {
+	return func(env *server.Env) server.Dialect {
+		return &dialect{env: env, keeper: keeper}
+	}
+}
+
+// Name is the word in logs and documents.
+func (d *dialect) Name() string { return "ollama" }
+
+// Claims recognizes paths and clients.
+func (d *dialect) Claims(r *http.Request) int {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/api/"):
+		return 10
+	case strings.HasPrefix(r.UserAgent(), "ollama"):
+		return 5
+	case r.URL.Path == "/":
+		return 1
+	}
+	return 0
+}
+
+// errorBody is Ollama's shape of every error.
+type errorBody struct {
+	Error string `json:"error"`
+}
+
+// WriteError answers {"error": "..."}.
+func (d *dialect) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
+	server.WriteJSON(w, e.Status(), errorBody{message(e)}) //nolint:errcheck // the client is gone
+}
+
+// message words errors as clients of Ollama look for them.
+func message(e *chat.Error) string {
+	if e.Kind == chat.UnknownModel && e.Msg == "" {
+		return fmt.Sprintf("model '%s' not found: list the models, or fetch it with: baleen pull %s", e.Model, e.Model)
+	}
+	return e.Message()
+}
+
+const ndjson = "application/x-ndjson"
+
+// Routes lists the operations.
+func (d *dialect) Routes() []server.Route {
+	runObjects := []fields.ObjectTable{optionsTable}
+	chatObjects := []fields.ObjectTable{optionsTable, messageTable, toolCallTable, callFunctionTable, toolTable, toolFunctionTable}
+	list := []server.Route{
+		{Method: "GET", Path: "/{$}", Plain: true, Summary: "A line of text by which clients see that the server is there", Handle: d.root},
+		{
+			Method: "POST", Path: "/api/generate", Scope: auth.Infer, Body: generateTable, Objects: runObjects, Stream: ndjson, Answers: []int{404},
+			Summary: "Answer a prompt, continue a raw text, or fill a gap; without a prompt, load or unload a model",
+			Doc:     promptDoc, Handle: d.generate,
+		},
+		{
+			Method: "POST", Path: "/api/chat", Scope: auth.Infer, Body: chatTable, Objects: chatObjects, Stream: ndjson, Answers: []int{404},
+			Summary: "Continue a conversation, with tools and thinking; without messages, load or unload a model",
+			Doc:     promptDoc, Handle: d.chat,
+		},
+		{Method: "GET", Path: "/api/tags", Scope: auth.Infer, Summary: "The models that are there", Handle: d.tags},
+		{Method: "GET", Path: "/api/ps", Scope: auth.Infer, Summary: "The models that are loaded", Handle: d.ps},
+		{Method: "POST", Path: "/api/show", Scope: auth.Infer, Body: showTable, Answers: []int{404}, Summary: "All about a model", Handle: d.show},
+		{Method: "GET", Path: "/api/version", Summary: "The version of the API, as a version of Ollama, and that of this server", Handle: d.version},
+		{Method: "POST", Path: "/api/embed", Scope: auth.Infer, Body: embedTable, Objects: runObjects, Answers: []int{404}, Summary: "Embeddings of texts: no model here makes any yet, so this answers an error", Handle: d.embed},
+		{Method: "POST", Path: "/api/embeddings", Scope: auth.Infer, Body: embeddingsTable, Objects: runObjects, Answers: []int{404}, Summary: "The older form of /api/embed, with the same answer", Handle: d.embeddings},
+	}
+	return append(list, d.manageRoutes()...)
+}
+
+const promptDoc = "A prompt is never cut: one that does not fit into the context is refused with both counts. " +
+	"An answer that reaches the end of the context ends with done_reason length. " +
+	"An error after the first line of a stream is a line with an error field, the stream's last."
+
+func (d *dialect) root(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := w.Write([]byte(banner))
+	return err
+}
+
+func (d *dialect) version(w http.ResponseWriter, _ *http.Request) error {
+	return server.WriteJSON(w, http.StatusOK, struct {
+		Version string `json:"version"`
+		Baleen  string `json:"baleen"`
+	}{Version, d.env.Version})
+}
+
+// decode reads a request's body by a table.
+func decode[T any](r *http.Request, t *fields.Table[T], dst *T) error {
+	b, err := server.Body(r)
+	if err != nil {
+		return err
+	}
+	return t.Decode(b, dst)
+}
+
+// resolve finds a model by the name that a client uses. A name without a tag means the tag latest, which models of
+// this server may or may not have in their own name.
+func (d *dialect) resolve(ctx context.Context, name string) (chat.Spec, error) {
+	if strings.TrimSpace(name) == "" {
+		return chat.Spec{}, &chat.Error{Kind: chat.Invalid, Field: "model", Missing: true, Msg: "model is required"}
+	}
+	spec, err := d.env.Chat.Catalog().Resolve(ctx, name)
+	if !unknown(err) {
+		return spec, err
+	}
+	other := withTag(name)
+	if other == name {
+		other = strings.TrimSuffix(name, ":latest")
+	}
+	if other == name {
+		return spec, err
+	}
+	if spec, err2 := d.env.Chat.Catalog().Resolve(ctx, other); !unknown(err2) {
+		return spec, err2
+	}
+	return spec, &chat.Error{Kind: chat.UnknownModel, Model: name}
+}
+
+func unknown(err error) bool {
+	var e *chat.Error
+	return errors.As(err, &e) && e.Kind == chat.UnknownModel
+}
+
+// withTag is a model's name as clients of Ollama expect it in lists: with a tag.
+func withTag(name string) string {
+	if strings.Contains(name[strings.LastIndexByte(name, '/')+1:], ":") {
+		return name
+	}
+	return name + ":latest"
+}
