@@ -196,3 +196,21 @@ func TestGoldens(t *testing.T) {
 		})
 	}
 }
+
+func TestReferencePage(t *testing.T) {
+	path := filepath.Join("..", "..", "..", "docs", "api", "ollama.md")
+	got := server.Reference(ollama.New(nil)(&server.Env{}))
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != got {
+		t.Errorf("%s is not what the declarations say: run go test ./internal/server/ollama -update (%v)", path, err)
+	}
+}
