@@ -16,7 +16,7 @@ import (
 func sdkWorld(t *testing.T) *servertest.World {
 	w := newWorld(t, servertest.Options{
 		Script: servertest.Demo,
-		Server: func(o *server.Options) { o.Keys, o.MaxBody = auth.NewKeys([]string{"test-key-1"}, ""), 1 << 20 },
+		Server: func(o *server.Options) { o.Keys, o.MaxBody = auth.NewKeys([]string{"test-key-1"}, ""), 1<<20 },
 	})
 	w.Backend.SetFail(func(prompt string, written int) error {
 		if written == 20 && strings.Contains(servertest.LastTurn(prompt), "BREAK") {
