@@ -14,8 +14,13 @@ import (
 
 // hostileValues replace every value of a configuration in turn.
 var hostileValues = []any{
-	0, 1, -1, 3, 7, 1 << 20, 4194304, 1e9, 1e18, -1e18, 1.5, 1e-30, 1e300, "", "x", true, false, []any{}, []any{0}, []any{-1, "x"},
-	map[string]any{}, map[string]any{"rope_type": "yarn"}, map[string]any{"rope_type": "longrope", "long_factor": []any{0}},
+	0, 1, -1, 3, 7, 1 << 20, 4194304, 1e9, 1e18, -1e18, 1.5, 1e-30, 1e300, "", "x", true, false,
+	[]any{},
+	[]any{0},
+	[]any{-1, "x"},
+	map[string]any{},
+	map[string]any{"rope_type": "yarn"},
+	map[string]any{"rope_type": "longrope", "long_factor": []any{0}},
 }
 
 // tryLower lowers and wants a plan or an error, never a panic.

@@ -93,19 +93,6 @@ func (v *variant) rename(change func(name string) string) {
 	v.tensors = renamed
 }
 
-func (v *variant) floats(t *testing.T, name string) []float32 {
-	t.Helper()
-	e, ok := v.tensors[name]
-	if !ok || e.DType != "BF16" {
-		t.Fatalf("no BF16 tensor %q", name)
-	}
-	out := make([]float32, len(e.Data)/2)
-	if err := quant.Dequantize(quant.BF16, out, e.Data); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func float32Entry(shape []int, values []float32) safetensors.Entry {
 	var data []byte
 	for _, f := range values {

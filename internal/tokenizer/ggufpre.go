@@ -86,8 +86,10 @@ var ggufPres = map[string]ggufPre{
 	"poro-chat": bloomPre, "bloom": bloomPre, "gpt3-finnish": bloomPre,
 	"viking":   {patterns: []string{patternBloom, patternDigit}},
 	"superbpe": {patterns: []string{`\p{N}+`, `(?=(\d{3})+(?!\d))`}},
-	"chameleon": {addBOS: true, patterns: []string{`<sentinel:[0-9]+>`, `(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z`, `([\t\n]|    |  )`,
-		patternDigit, "[\\p{P}!-/:-@\\[-`{-~]", patternGPT2}},
+	"chameleon": {addBOS: true, patterns: []string{
+		`<sentinel:[0-9]+>`, `(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z`, `([\t\n]|    |  )`,
+		patternDigit, "[\\p{P}!-/:-@\\[-`{-~]", patternGPT2,
+	}},
 
 	"gemma4": linesPre, "granite-embed-multi-311m": linesPre, "sarvam-moe": linesPre,
 }

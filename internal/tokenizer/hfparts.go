@@ -127,7 +127,7 @@ func jsonPreTokenizer(kind string, raw json.RawMessage) ([]preTokenizer, error) 
 		}
 		s, err := o.Pattern.splitter(b, o.Invert)
 		if err != nil {
-			return nil, fmt.Errorf("Split: %w", err)
+			return nil, fmt.Errorf("pre-tokenizer Split: %w", err)
 		}
 		return []preTokenizer{s}, nil
 	case "ByteLevel":
@@ -195,7 +195,7 @@ func jsonMetaspace(replacement, scheme string, addPrefix, split *bool) (*metaspa
 		m.prepend, m.firstOnly = true, true
 	case "never":
 	default:
-		return nil, fmt.Errorf("Metaspace: unknown prepend_scheme %q", scheme)
+		return nil, fmt.Errorf("pre-tokenizer Metaspace: unknown prepend_scheme %q", scheme)
 	}
 	return m, nil
 }
@@ -366,7 +366,7 @@ func jsonDecodeStep(kind string, raw json.RawMessage) ([]decodeStep, error) {
 		return step(decodeStep{kind: decodeFuse})
 	case "Replace":
 		if o.Pattern.String == nil {
-			return nil, errors.New("Replace: only a String pattern is supported in a decoder")
+			return nil, errors.New("decoder Replace: only a String pattern is supported in a decoder")
 		}
 		return step(decodeStep{kind: decodeReplace, old: *o.Pattern.String, new: o.Content})
 	case "Strip":

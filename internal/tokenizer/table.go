@@ -132,7 +132,6 @@ func (t *stringTable) findHash(h uint64, s string) (int32, bool) {
 type pairTable struct {
 	slots []pairSlot
 	shift uint
-	n     int
 }
 
 type pairSlot struct {

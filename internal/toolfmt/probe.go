@@ -30,8 +30,7 @@ type caps struct {
 
 // prober renders trial conversations. The words that it looks for in the output occur in no template.
 type prober struct {
-	t   *chattmpl.Template
-	ids string // the call id in use
+	t *chattmpl.Template
 }
 
 const (

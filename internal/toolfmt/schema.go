@@ -200,7 +200,7 @@ func (p *prop) coerce(v string) string {
 	return v
 }
 
-func isPlainInteger(v string) bool { return strings.IndexAny(v, ".eE") < 0 }
+func isPlainInteger(v string) bool { return !strings.ContainsAny(v, ".eE") }
 
 func asInteger(v string) string {
 	f, err := strconv.ParseFloat(v, 64)

@@ -44,12 +44,6 @@ func (a *arena) alloc(n int) ([]byte, error) {
 	return b[:n:n], nil
 }
 
-// floats returns n zero float32 values.
-func (a *arena) floats(n int) ([]float32, error) {
-	b, err := a.alloc(4 * n)
-	return floats(b), err
-}
-
 func (a *arena) free() {
 	for _, b := range a.blocks {
 		unmapMemory(b)

@@ -108,6 +108,7 @@ var (
 func nibbles(head, body int) place {
 	return func(b, q int) (int, int) { return head + b*body + q%4*64, q / 4 * 4 }
 }
+
 func fifthBits(head, body int) place {
 	return func(b, q int) (int, int) { return head + b*body + 256, q }
 }
@@ -121,42 +122,69 @@ func nibblesOfQ6K(b, q int) (int, int) { return 320 + b/4*1024 + b%2*512 + q*64,
 func bitPairs(at int) place {
 	return func(b, q int) (int, int) { return at + b/4*512 + q*64, b % 4 * 2 }
 }
+
 func singleBits(at int) place {
 	return func(b, q int) (int, int) { return at + q*64, b }
 }
 
 var formats = [...]format{
-	{typ: quant.Q4_0, shape: signed32, blocks: 2, head: 64, body: 256, low: nibbles(64, 256), lowMask: 15, offset: 8,
-		scale: scaleF16, packHead: headF16(18), packPlanes: planes4(18, 2, 64), source: 36},
-	{typ: quant.Q4_1, shape: min32, blocks: 2, head: 128, body: 256, low: nibbles(128, 256), lowMask: 15,
-		scale: scaleMinF16, packHead: headMinF16(20), packPlanes: planes4(20, 4, 128), source: 40},
-	{typ: quant.Q5_0, shape: signed32, blocks: 2, head: 64, body: 320, low: nibbles(64, 320), lowMask: 15,
+	{
+		typ: quant.Q4_0, shape: signed32, blocks: 2, head: 64, body: 256, low: nibbles(64, 256), lowMask: 15, offset: 8,
+		scale: scaleF16, packHead: headF16(18), packPlanes: planes4(18, 2, 64), source: 36,
+	},
+	{
+		typ: quant.Q4_1, shape: min32, blocks: 2, head: 128, body: 256, low: nibbles(128, 256), lowMask: 15,
+		scale: scaleMinF16, packHead: headMinF16(20), packPlanes: planes4(20, 4, 128), source: 40,
+	},
+	{
+		typ: quant.Q5_0, shape: signed32, blocks: 2, head: 64, body: 320, low: nibbles(64, 320), lowMask: 15,
 		high: fifthBits(64, 320), highMask: 1, highPos: 4, offset: 16,
-		scale: scaleF16, packHead: headF16(22), packPlanes: planes5(22, 6, 64), source: 44},
-	{typ: quant.Q5_1, shape: min32, blocks: 2, head: 128, body: 320, low: nibbles(128, 320), lowMask: 15,
+		scale: scaleF16, packHead: headF16(22), packPlanes: planes5(22, 6, 64), source: 44,
+	},
+	{
+		typ: quant.Q5_1, shape: min32, blocks: 2, head: 128, body: 320, low: nibbles(128, 320), lowMask: 15,
 		high: fifthBits(128, 320), highMask: 1, highPos: 4,
-		scale: scaleMinF16, packHead: headMinF16(24), packPlanes: planes5(24, 8, 128), source: 48},
-	{typ: quant.Q8_0, shape: signed32, blocks: 2, head: 64, body: 512, low: wholeBytes, lowMask: 255, offset: 128,
-		scale: scaleF16, packHead: headF16(34), packPlanes: planesQ8, source: 68},
-	{typ: quant.IQ4_NL, shape: signed32, blocks: 2, head: 64, body: 256, low: nibbles(64, 256), lowMask: 15, table: &iq4Values,
-		scale: scaleF16, packHead: headF16(18), packPlanes: planes4(18, 2, 64), source: 36},
-	{typ: quant.MXFP4, shape: signed32, blocks: 4, head: 64, body: 256, low: nibbles(64, 256), lowMask: 15, table: &mxfp4Values,
-		scale: scaleE8M0, packHead: headE8M0, packPlanes: planes4(17, 1, 64), source: 68},
-	{typ: quant.IQ4_XS, shape: signed32, blocks: 8, head: 192, body: 256, low: nibbles(192, 256), lowMask: 15, table: &iq4Values,
-		scale: scaleSigned(1), packHead: headIQ4XS, packPlanes: planesK(8, 192, 32), source: 136},
-	{typ: quant.Q2_K, shape: min16, blocks: 8, head: 320, body: 128, low: bitPairs(320), lowMask: 3,
-		scale: scaleQ2K, packHead: headQ2K, packPlanes: planesK(16, 320, 16), source: 84},
-	{typ: quant.Q3_K, shape: signed16, blocks: 8, head: 320, body: 192, low: bitPairs(320), lowMask: 3,
+		scale: scaleMinF16, packHead: headMinF16(24), packPlanes: planes5(24, 8, 128), source: 48,
+	},
+	{
+		typ: quant.Q8_0, shape: signed32, blocks: 2, head: 64, body: 512, low: wholeBytes, lowMask: 255, offset: 128,
+		scale: scaleF16, packHead: headF16(34), packPlanes: planesQ8, source: 68,
+	},
+	{
+		typ: quant.IQ4_NL, shape: signed32, blocks: 2, head: 64, body: 256, low: nibbles(64, 256), lowMask: 15, table: &iq4Values,
+		scale: scaleF16, packHead: headF16(18), packPlanes: planes4(18, 2, 64), source: 36,
+	},
+	{
+		typ: quant.MXFP4, shape: signed32, blocks: 4, head: 64, body: 256, low: nibbles(64, 256), lowMask: 15, table: &mxfp4Values,
+		scale: scaleE8M0, packHead: headE8M0, packPlanes: planes4(17, 1, 64), source: 68,
+	},
+	{
+		typ: quant.IQ4_XS, shape: signed32, blocks: 8, head: 192, body: 256, low: nibbles(192, 256), lowMask: 15, table: &iq4Values,
+		scale: scaleSigned(1), packHead: headIQ4XS, packPlanes: planesK(8, 192, 32), source: 136,
+	},
+	{
+		typ: quant.Q2_K, shape: min16, blocks: 8, head: 320, body: 128, low: bitPairs(320), lowMask: 3,
+		scale: scaleQ2K, packHead: headQ2K, packPlanes: planesK(16, 320, 16), source: 84,
+	},
+	{
+		typ: quant.Q3_K, shape: signed16, blocks: 8, head: 320, body: 192, low: bitPairs(320), lowMask: 3,
 		high: singleBits(320 + 1024), highMask: 1, highPos: 2, offset: 4,
-		scale: scaleSigned(2), packHead: headQ3K, packPlanes: planesQ3K, source: 110},
-	{typ: quant.Q4_K, shape: min32, blocks: 8, head: 320, body: 256, low: nibblePairs(320), lowMask: 15,
-		scale: scaleMinK, packHead: headMinK, packPlanes: planesK(16, 320, 32), source: 144},
-	{typ: quant.Q5_K, shape: min32, blocks: 8, head: 320, body: 320, low: nibblePairs(320), lowMask: 15,
+		scale: scaleSigned(2), packHead: headQ3K, packPlanes: planesQ3K, source: 110,
+	},
+	{
+		typ: quant.Q4_K, shape: min32, blocks: 8, head: 320, body: 256, low: nibblePairs(320), lowMask: 15,
+		scale: scaleMinK, packHead: headMinK, packPlanes: planesK(16, 320, 32), source: 144,
+	},
+	{
+		typ: quant.Q5_K, shape: min32, blocks: 8, head: 320, body: 320, low: nibblePairs(320), lowMask: 15,
 		high: singleBits(320 + 2048), highMask: 1, highPos: 4,
-		scale: scaleMinK, packHead: headMinK, packPlanes: planesQ5K, source: 176},
-	{typ: quant.Q6_K, shape: signed16, blocks: 8, head: 320, body: 384, low: nibblesOfQ6K, lowMask: 15,
+		scale: scaleMinK, packHead: headMinK, packPlanes: planesQ5K, source: 176,
+	},
+	{
+		typ: quant.Q6_K, shape: signed16, blocks: 8, head: 320, body: 384, low: nibblesOfQ6K, lowMask: 15,
 		high: bitPairs(320 + 2048), highMask: 3, highPos: 4, offset: 32,
-		scale: scaleSigned(2), packHead: headQ6K, packPlanes: planesK(0, 320, 48), source: 210},
+		scale: scaleSigned(2), packHead: headQ6K, packPlanes: planesK(0, 320, 48), source: 210,
+	},
 }
 
 // value returns what the bits of an element stand for.

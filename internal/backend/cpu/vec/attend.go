@@ -386,7 +386,8 @@ func (s *attention) sumPage(p, base int) {
 // values returns the values of page p, the bytes from one to the next, and the kernel for them. Values whose length
 // is not a multiple of Lanes, and those in keys, are copied out first.
 func (s *attention) values(p int) (v *byte, stride int, pv func(o *float32, oStride, n, dims int, p *float32,
-	pStride, keys int, v *byte, vStride int)) {
+	pStride, keys int, v *byte, vStride int),
+) {
 	buf := (*byte)(unsafe.Pointer(&s.vPage[0]))
 	switch {
 	case s.VInK && s.Type == backend.KVF32:

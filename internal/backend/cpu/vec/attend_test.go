@@ -46,9 +46,11 @@ func (s *sequence) store(k *Kernels, rng *rand.Rand) *AttendArgs {
 	if s.typ == backend.KVF32 {
 		elem = 4
 	}
-	a := &AttendArgs{Type: s.typ, KDim: s.kdim, VDim: s.vdim, VInK: s.vInK, Rows: s.rows, Pos: s.tokens - s.rows,
+	a := &AttendArgs{
+		Type: s.typ, KDim: s.kdim, VDim: s.vdim, VInK: s.vInK, Rows: s.rows, Pos: s.tokens - s.rows,
 		Heads: s.heads, Q: s.qry, QStride: s.heads * s.kdim, OutStride: s.heads*s.vdim + 3, Scale: s.scale,
-		SoftCap: s.softCap, Window: s.window, Sinks: s.sinks}
+		SoftCap: s.softCap, Window: s.window, Sinks: s.sinks,
+	}
 	a.Out = make([]float32, s.rows*a.OutStride)
 	a.KOff = 64
 	a.VOff = a.KOff + pageTokens*s.kdim*elem
@@ -254,8 +256,10 @@ func FuzzAttend(f *testing.F) {
 	f.Add(uint64(1), uint16(100), uint8(3), uint8(2), uint8(64), uint8(64), uint8(0), uint8(0))
 	f.Add(uint64(2), uint16(1025), uint8(9), uint8(4), uint8(33), uint8(18), uint8(40), uint8(15))
 	f.Fuzz(func(t *testing.T, seed uint64, tokens uint16, rows, heads, kdim, vdim, window, flags uint8) {
-		s := sequence{tokens: 1 + int(tokens)%1600, heads: 1 + int(heads)%9, kdim: 1 + int(kdim), vdim: 1 + int(vdim),
-			window: int(window) * 7, scale: 0.3, typ: backend.KVType(flags & 1), vInK: flags&2 != 0}
+		s := sequence{
+			tokens: 1 + int(tokens)%1600, heads: 1 + int(heads)%9, kdim: 1 + int(kdim), vdim: 1 + int(vdim),
+			window: int(window) * 7, scale: 0.3, typ: backend.KVType(flags & 1), vInK: flags&2 != 0,
+		}
 		s.rows = 1 + int(rows)%min(s.tokens, 12)
 		if s.vInK {
 			s.vdim = min(s.vdim, s.kdim)

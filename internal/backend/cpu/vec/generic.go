@@ -173,7 +173,8 @@ func genQK[T uint16 | float32](q *float32, n, dims int, k *byte, kStride int, s 
 }
 
 func genPV[T uint16 | float32](o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte,
-	vStride int) {
+	vStride int,
+) {
 	for r := range n {
 		out := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(o), r*oStride)), dims)
 		ps := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(p), r*pStride)), keys)

@@ -29,9 +29,11 @@ func TestShortConv(t *testing.T) {
 						to = cuts[i+1]
 					}
 					for lo := 0; lo < channels; lo += step {
-						For(l).ShortConv(&ConvArgs{Rows: to - from, In: in[from*channels:], Out: out[from*channels:],
+						For(l).ShortConv(&ConvArgs{
+							Rows: to - from, In: in[from*channels:], Out: out[from*channels:],
 							InStride: channels, OutStride: channels, Lo: lo, Hi: min(lo+step, channels),
-							W: TransposeConv(w, channels, kernel), B: b, Channels: channels, Kernel: kernel, Kind: kind, State: state})
+							W: TransposeConv(w, channels, kernel), B: b, Channels: channels, Kernel: kernel, Kind: kind, State: state,
+						})
 					}
 				}
 				return out, state
@@ -96,10 +98,12 @@ func TestDeltaScan(t *testing.T) {
 			run := func(l isa.Level, cut int) ([]float32, []float32) {
 				state, out := make([]float32, c.kdim*c.vdim), make([]float32, rows*c.vdim)
 				for from := 0; from < rows; from += cut {
-					For(l).DeltaScan(&DeltaArgs{Rows: min(cut, rows-from), Q: q[from*c.kdim:], K: k[from*c.kdim:], V: val[from*c.vdim:],
+					For(l).DeltaScan(&DeltaArgs{
+						Rows: min(cut, rows-from), Q: q[from*c.kdim:], K: k[from*c.kdim:], V: val[from*c.vdim:],
 						Decay: decay[from*c.kdim:], Beta: beta[from:], Out: out[from*c.vdim:], QStride: c.kdim, KStride: c.kdim,
 						VStride: c.vdim, DecayStride: c.kdim, BetaStride: 1, OutStride: c.vdim, KDim: c.kdim, VDim: c.vdim,
-						Scale: 0.25, PerChannel: c.perChannel, State: state, Scratch: make([]float32, DeltaScratch(c.kdim, c.vdim))})
+						Scale: 0.25, PerChannel: c.perChannel, State: state, Scratch: make([]float32, DeltaScratch(c.kdim, c.vdim)),
+					})
 				}
 				return out, state
 			}
@@ -154,13 +158,28 @@ func TestRoute(t *testing.T) {
 	}{
 		{"softmax", plan.Router{Kind: plan.GateSoftmax, Scale: 1}, []float32{0, 3, 1, 2}, nil, []int32{1, 3}},
 		{"ties go down", plan.Router{Kind: plan.GateSoftmax, Norm: true, Scale: 2}, []float32{1, 2, 2, 2}, nil, []int32{1, 2}},
-		{"sigmoid with bias", plan.Router{Kind: plan.GateSigmoid, Norm: true, NormEps: 1e-20, Scale: 1}, []float32{0, 1, 2, 3},
-			[]float32{5, 0, 0, -5}, []int32{0, 2}},
+		{
+			"sigmoid with bias",
+			plan.Router{Kind: plan.GateSigmoid, Norm: true, NormEps: 1e-20, Scale: 1},
+			[]float32{0, 1, 2, 3},
+			[]float32{5, 0, 0, -5},
+			[]int32{0, 2},
+		},
 		{"top k softmax", plan.Router{Kind: plan.GateTopKSoftmax, Scale: 1}, []float32{-1, 4, 0, 4.5, 3}, nil, []int32{3, 1, 4}},
-		{"groups by best", plan.Router{Kind: plan.GateSoftmax, Groups: 3, GroupTopK: 1, Scale: 1},
-			[]float32{3, 3, 4, 0, 1, 1}, nil, []int32{2, 3}},
-		{"groups by two", plan.Router{Kind: plan.GateSigmoid, Groups: 3, GroupTopK: 2, GroupSum2: true, Scale: 1},
-			[]float32{3, 3, 4, -9, 1, 1}, nil, []int32{0, 1, 4, 5}},
+		{
+			"groups by best",
+			plan.Router{Kind: plan.GateSoftmax, Groups: 3, GroupTopK: 1, Scale: 1},
+			[]float32{3, 3, 4, 0, 1, 1},
+			nil,
+			[]int32{2, 3},
+		},
+		{
+			"groups by two",
+			plan.Router{Kind: plan.GateSigmoid, Groups: 3, GroupTopK: 2, GroupSum2: true, Scale: 1},
+			[]float32{3, 3, 4, -9, 1, 1},
+			nil,
+			[]int32{0, 1, 4, 5},
+		},
 		{"nan is last", plan.Router{Kind: plan.GateTopKSoftmax, Scale: 1}, []float32{nan, -50, nan, -60}, nil, []int32{1, 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -75,21 +75,27 @@ func (c *code) shift(base uint32, name string, field, d, n int) {
 func (c *code) ldq(d, base, at int) {
 	c.word(0x3dc00000|uint32(at/16)<<10|uint32(base)<<5|uint32(d), "ldr q%d, [x%d, %d]", d, base, at)
 }
+
 func (c *code) stq(d, base, at int) {
 	c.word(0x3d800000|uint32(at/16)<<10|uint32(base)<<5|uint32(d), "str q%d, [x%d, %d]", d, base, at)
 }
+
 func (c *code) lds(d, base int) {
 	c.word(0xbd400000|uint32(base)<<5|uint32(d), "ldr s%d, [x%d]", d, base)
 }
+
 func (c *code) prefetch(base, at int) {
 	c.word(0xf9800000|uint32(at/8)<<10|uint32(base)<<5, "prfm pldl1keep, [x%d, %d]", base, at)
 }
+
 func (c *code) dupGeneral(d, r int) {
 	c.word(0x4e080c00|uint32(r)<<5|uint32(d), "dup v%d.2d, x%d", d, r)
 }
+
 func (c *code) dupElement(d, n, i int) {
 	c.word(0x4e000400|uint32(i<<3|4)<<16|uint32(n)<<5|uint32(d), "dup v%d.4s, v%d.s[%d]", d, n, i)
 }
+
 func (c *code) movi(d int, v uint32) {
 	c.word(0x4f00e400|v>>5<<16|v&31<<5|uint32(d), "movi v%d.16b, %d", d, v)
 }

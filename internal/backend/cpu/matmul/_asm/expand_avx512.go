@@ -28,17 +28,21 @@ type form struct {
 	scale   func(u *units, b int)
 }
 
-var iq4Values = []int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
-var mxfp4Values = []int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+var (
+	iq4Values   = []int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	mxfp4Values = []int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+)
 
 type place = func(b, q int) (at, shift int)
 
 func nibbles(head, body int) place {
 	return func(b, q int) (int, int) { return head + b*body + q%4*64, q / 4 * 4 }
 }
+
 func fifthBits(head int) place {
 	return func(b, q int) (int, int) { return head + b*320 + 256, q }
 }
+
 func nibblePairs(head int) place {
 	return func(b, q int) (int, int) { return head + b/2*512 + q*64, b % 2 * 4 }
 }
@@ -46,6 +50,7 @@ func nibblesOfQ6K(b, q int) (int, int) { return 320 + b/4*1024 + b%2*512 + q*64,
 func bitPairs(at int) place {
 	return func(b, q int) (int, int) { return at + b/4*512 + q*64, b % 4 * 2 }
 }
+
 func singleBits(at int) place {
 	return func(b, q int) (int, int) { return at + q*64, b }
 }
@@ -54,22 +59,32 @@ func wholeBytes(b, q int) (int, int) { return 64 + b*512 + q*64, 0 }
 var forms = []form{
 	{name: "Q4_0", blocks: 2, head: 64, body: 256, signed: true, offset: 8, scales: 1, low: nibbles(64, 256), lowMask: 15, scale: scaleF16},
 	{name: "Q4_1", blocks: 2, head: 128, body: 256, scales: 1, low: nibbles(128, 256), lowMask: 15, scale: scaleMinF16},
-	{name: "Q5_0", blocks: 2, head: 64, body: 320, signed: true, offset: 16, scales: 1, low: nibbles(64, 320), lowMask: 15,
-		high: fifthBits(64), highBit: 0x10, scale: scaleF16},
-	{name: "Q5_1", blocks: 2, head: 128, body: 320, scales: 1, low: nibbles(128, 320), lowMask: 15,
-		high: fifthBits(128), highBit: 0x10, scale: scaleMinF16},
+	{
+		name: "Q5_0", blocks: 2, head: 64, body: 320, signed: true, offset: 16, scales: 1, low: nibbles(64, 320), lowMask: 15,
+		high: fifthBits(64), highBit: 0x10, scale: scaleF16,
+	},
+	{
+		name: "Q5_1", blocks: 2, head: 128, body: 320, scales: 1, low: nibbles(128, 320), lowMask: 15,
+		high: fifthBits(128), highBit: 0x10, scale: scaleMinF16,
+	},
 	{name: "Q8_0", blocks: 2, head: 64, body: 512, signed: true, offset: 128, scales: 1, low: wholeBytes, lowMask: 255, scale: scaleF16},
 	{name: "IQ4_NL", blocks: 2, head: 64, body: 256, signed: true, table: iq4Values, scales: 1, low: nibbles(64, 256), lowMask: 15, scale: scaleF16},
 	{name: "MXFP4", blocks: 4, head: 64, body: 256, signed: true, table: mxfp4Values, scales: 1, low: nibbles(64, 256), lowMask: 15, scale: scaleE8M0},
 	{name: "IQ4_XS", blocks: 8, head: 192, body: 256, signed: true, table: iq4Values, scales: 1, low: nibbles(192, 256), lowMask: 15, scale: scaleSigned},
 	{name: "Q2_K", blocks: 8, head: 320, body: 128, scales: 2, low: bitPairs(320), lowMask: 3, scale: scaleQ2K},
-	{name: "Q3_K", blocks: 8, head: 320, body: 192, signed: true, offset: 4, scales: 2, low: bitPairs(320), lowMask: 3,
-		high: singleBits(320 + 1024), highBit: 4, scale: scaleSigned},
+	{
+		name: "Q3_K", blocks: 8, head: 320, body: 192, signed: true, offset: 4, scales: 2, low: bitPairs(320), lowMask: 3,
+		high: singleBits(320 + 1024), highBit: 4, scale: scaleSigned,
+	},
 	{name: "Q4_K", blocks: 8, head: 320, body: 256, scales: 1, low: nibblePairs(320), lowMask: 15, scale: scaleMinK},
-	{name: "Q5_K", blocks: 8, head: 320, body: 320, scales: 1, low: nibblePairs(320), lowMask: 15,
-		high: singleBits(320 + 2048), highBit: 0x10, scale: scaleMinK},
-	{name: "Q6_K", blocks: 8, head: 320, body: 384, signed: true, offset: 32, scales: 2, low: nibblesOfQ6K, lowMask: 15,
-		high: bitPairs(320 + 2048), highBit: 0x30, scale: scaleSigned},
+	{
+		name: "Q5_K", blocks: 8, head: 320, body: 320, scales: 1, low: nibblePairs(320), lowMask: 15,
+		high: singleBits(320 + 2048), highBit: 0x10, scale: scaleMinK,
+	},
+	{
+		name: "Q6_K", blocks: 8, head: 320, body: 384, signed: true, offset: 32, scales: 2, low: nibblesOfQ6K, lowMask: 15,
+		high: bitPairs(320 + 2048), highBit: 0x30, scale: scaleSigned,
+	},
 }
 
 // units is the state of code that walks the units of a format.

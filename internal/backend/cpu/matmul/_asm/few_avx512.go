@@ -8,8 +8,10 @@ import (
 )
 
 // fewFormats are the formats with kernels of their own for few rows.
-var fewFormats = map[string]bool{"Q4_0": true, "Q4_1": true, "Q5_0": true, "Q5_1": true, "Q8_0": true, "MXFP4": true,
-	"Q4_K": true, "Q5_K": true, "Q6_K": true}
+var fewFormats = map[string]bool{
+	"Q4_0": true, "Q4_1": true, "Q5_0": true, "Q5_1": true, "Q8_0": true, "MXFP4": true,
+	"Q4_K": true, "Q5_K": true, "Q6_K": true,
+}
 
 const maxFew = 8
 
