@@ -62,8 +62,12 @@ var jsonWords = []struct {
 	word string
 	v    Value
 }{
-	{"null", None{}}, {"true", Bool(true)}, {"false", Bool(false)},
-	{"NaN", Float(math.NaN())}, {"Infinity", Float(math.Inf(1))}, {"-Infinity", Float(math.Inf(-1))},
+	{"null", None{}},
+	{"true", Bool(true)},
+	{"false", Bool(false)},
+	{"NaN", Float(math.NaN())},
+	{"Infinity", Float(math.Inf(1))},
+	{"-Infinity", Float(math.Inf(-1))},
 }
 
 func (d *jsonReader) value(depth int) (Value, error) {

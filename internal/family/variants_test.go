@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/baleenrun/baleen/internal/plan/planref"
-	"github.com/baleenrun/baleen/internal/quant"
 	"github.com/baleenrun/baleen/internal/safetensors"
 )
 

@@ -145,8 +145,10 @@ var cases = []struct {
 	{"not aligned", file(64, start(1, 0), entry("t", quant.F32, 4, 1)), "not a multiple of the alignment 32"},
 	{"offset wraps", file(64, start(1, 0), entry("t", quant.F32, math.MaxUint64-31, 1)), "truncated"},
 	{"offset far", file(64, start(1, 0), entry("t", quant.F32, 1<<62, 1)), "truncated"},
-	{"data missing", file(4092, start(1, 0), entry("blk.3.attn_q.weight", quant.F32, 0, 1024, 2)),
-		`tensor "blk.3.attn_q.weight" ends 4,100 bytes past the file: truncated, fetch it again`},
+	{
+		"data missing", file(4092, start(1, 0), entry("blk.3.attn_q.weight", quant.F32, 0, 1024, 2)),
+		`tensor "blk.3.attn_q.weight" ends 4,100 bytes past the file: truncated, fetch it again`,
+	},
 	{"no data at all", raw(start(1, 0), entry("t", quant.F32, 0, 1)), "past the file"},
 	{"overlap", file(64, start(2, 0), entry("a", quant.F32, 0, 9), entry("b", quant.F32, 32, 1)), `tensors "a" and "b" overlap`},
 	{"same place", file(64, start(2, 0), entry("a", quant.F32, 0, 1), entry("b", quant.F32, 0, 1)), "overlap"},
@@ -418,8 +420,10 @@ func TestSplitRefuses(t *testing.T) {
 			os.Mkdir(sub, 0o700)
 			copyFile(t, splitModel(t, sub, 2, 2)[1], p[1])
 		}, "says it is shard 2 of 2, expected shard 2 of 3"},
-		{"whole model as shard", 3, func(t *testing.T, dir string, p []string) { write(t, dir, filepath.Base(p[2]), start(0, 0)) },
-			"says it is shard 1 of 1, expected shard 3 of 3"},
+		{
+			"whole model as shard", 3, func(t *testing.T, dir string, p []string) { write(t, dir, filepath.Base(p[2]), start(0, 0)) },
+			"says it is shard 1 of 1, expected shard 3 of 3",
+		},
 		{"wrong total", 4, func(*testing.T, string, []string) {}, "the shards hold 3 tensors, split.tensors.count says 4"},
 		{"broken shard", 3, func(t *testing.T, dir string, p []string) { os.Truncate(p[2], 150) }, "truncated, fetch it again"},
 	} {

@@ -33,8 +33,19 @@ var valueTypes = [...]struct {
 	name string
 	size int // bytes of a scalar, 0 for strings and arrays
 }{
-	{"uint8", 1}, {"int8", 1}, {"uint16", 2}, {"int16", 2}, {"uint32", 4}, {"int32", 4}, {"float32", 4}, {"bool", 1},
-	{"string", 0}, {"array", 0}, {"uint64", 8}, {"int64", 8}, {"float64", 8},
+	{"uint8", 1},
+	{"int8", 1},
+	{"uint16", 2},
+	{"int16", 2},
+	{"uint32", 4},
+	{"int32", 4},
+	{"float32", 4},
+	{"bool", 1},
+	{"string", 0},
+	{"array", 0},
+	{"uint64", 8},
+	{"int64", 8},
+	{"float64", 8},
 }
 
 func (t ValueType) String() string {

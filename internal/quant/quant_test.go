@@ -241,8 +241,10 @@ func TestFP8Tiles(t *testing.T) {
 		want                           []float32
 		fails                          bool
 	}{
-		{name: "blocks cut at both edges", rows: 3, cols: 3, tileRows: 2, tileCols: 2, scales: []float32{1, 2, 3, 4},
-			want: []float32{1, 1, 2, 1, 1, 2, 3, 3, 4}},
+		{
+			name: "blocks cut at both edges", rows: 3, cols: 3, tileRows: 2, tileCols: 2, scales: []float32{1, 2, 3, 4},
+			want: []float32{1, 1, 2, 1, 1, 2, 3, 3, 4},
+		},
 		{name: "per channel", rows: 2, cols: 2, tileRows: 1, tileCols: 2, scales: []float32{5, 6}, want: []float32{5, 5, 6, 6}},
 		{name: "per tensor", rows: 2, cols: 2, tileRows: 2, tileCols: 2, scales: []float32{7}, want: []float32{7, 7, 7, 7}},
 		{name: "larger tile than matrix", rows: 1, cols: 2, tileRows: 128, tileCols: 128, scales: []float32{7}, want: []float32{7, 7}},

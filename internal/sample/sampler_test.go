@@ -389,9 +389,18 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	for _, p := range []Params{
-		{Temperature: -1}, {Temperature: nan}, {TopK: -1}, {TopP: 1.1}, {TopP: nan}, {MinP: -0.1}, {TypicalP: 2},
-		{RepetitionPenalty: -1}, {PresencePenalty: nan}, {FrequencyPenalty: 1e9},
-		{LogitBias: map[int32]float32{-1: 0}}, {LogitBias: map[int32]float32{1: nan}},
+		{Temperature: -1},
+		{Temperature: nan},
+		{TopK: -1},
+		{TopP: 1.1},
+		{TopP: nan},
+		{MinP: -0.1},
+		{TypicalP: 2},
+		{RepetitionPenalty: -1},
+		{PresencePenalty: nan},
+		{FrequencyPenalty: 1e9},
+		{LogitBias: map[int32]float32{-1: 0}},
+		{LogitBias: map[int32]float32{1: nan}},
 		{LogitBias: map[int32]float32{1: float32(math.Inf(1))}},
 	} {
 		var e *ParamError
