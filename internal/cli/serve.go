@@ -28,15 +28,17 @@ import (
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/models"
+	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/openai"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
 // dialects are the APIs that a server speaks.
 func dialects(*store.Store, *models.Catalog) []func(*server.Env) server.Dialect {
-	return []func(*server.Env) server.Dialect{openai.New}
+	return []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(nil)}
 }
 
 const (

@@ -35,7 +35,7 @@ func (t *Table[T]) Title() string { return t.Name }
 // Strict reports whether fields that are not declared are refused.
 func (t *Table[T]) Strict() bool { return !t.IgnoreUnknown }
 
-// An Object is a table without its type, for lists of tables.
+// An ObjectTable is a table without its type, for lists of tables.
 type ObjectTable interface {
 	Title() string
 	Rows() []Row

@@ -1,9 +1,10 @@
-// Package models is the catalog of a server: the models that it was started with, and those of the store. It knows
-// names and files, not what is inside them.
+// Package models is the catalog of a server: the models that it was started with, and those that are on this machine.
+// It knows names and files, not what is inside them.
 package models
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,19 +29,23 @@ func New(st *store.Store) *Catalog { return &Catalog{store: st} }
 // Serve adds a model that the server was started with; the first one is the default. path is where it lies, arg what
 // the user called it. It returns the name that requests use.
 func (c *Catalog) Serve(arg, path string) string {
-	name := strings.TrimSuffix(filepath.Base(arg), ".gguf")
-	if _, ok := store.Lookup(arg); ok {
-		name = arg
+	s := chat.Spec{Name: strings.TrimSuffix(filepath.Base(arg), ".gguf"), Path: path}
+	if m, ok := c.store.Find(arg); ok && samePath(m.Path, path) {
+		s = specOf(m)
+	} else {
+		stat(&s)
 	}
+	s.Path = path
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := chat.Spec{Name: name, Path: path}
-	stat(&s)
-	if e, ok := store.Lookup(name); ok && c.store.Path(e) == path {
-		s.Digest = e.SHA256
-	}
 	c.served = append(c.served, s)
-	return name
+	return s.Name
+}
+
+func samePath(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 func stat(s *chat.Spec) {
@@ -78,31 +83,92 @@ func (c *Catalog) Resolve(_ context.Context, name string) (chat.Spec, error) {
 			return s, nil
 		}
 	}
-	if e, ok := store.Lookup(strings.ToLower(plain)); ok && c.store.Has(e) {
-		return fromEntry(c.store, e), nil
+	if plain == "" {
+		return chat.Spec{}, &chat.Error{Kind: chat.Invalid, Field: "model", Missing: true, Msg: "the request names no model"}
 	}
-	return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name}
+	m, ok := c.store.Find(strings.TrimSpace(name))
+	switch {
+	case !ok:
+		return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name}
+	case m.Problem != "":
+		return chat.Spec{}, &chat.Error{Kind: chat.Unavailable, Model: name, Msg: "model " + name + " cannot run: " + m.Problem}
+	}
+	return specOf(m), nil
 }
 
-func fromEntry(st *store.Store, e store.Entry) chat.Spec {
-	s := chat.Spec{Name: e.Name, Path: st.Path(e), Digest: e.SHA256}
-	stat(&s)
-	return s
-}
-
-// List returns the models that are there: those that the server was started with, then the store's.
+// List returns the models that can be used: those that the server was started with, then the others on this machine.
 func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 	c.mu.Lock()
 	out := append([]chat.Spec(nil), c.served...)
 	c.mu.Unlock()
 	have := map[string]bool{}
 	for _, s := range out {
-		have[s.Name] = true
+		have[strings.ToLower(s.Name)] = true
 	}
-	for _, e := range store.Catalog() {
-		if c.store.Has(e) && !have[e.Name] {
-			out = append(out, fromEntry(c.store, e))
+	all, err := c.store.List()
+	if err != nil {
+		return nil, &chat.Error{Kind: chat.Internal, Msg: "the models cannot be listed", Err: err}
+	}
+	for _, m := range all {
+		if key := strings.ToLower(m.Name); m.Problem == "" && !have[key] {
+			have[key] = true
+			out = append(out, specOf(m))
 		}
 	}
 	return out, nil
+}
+
+// specOf takes over what a model says beside its weights. A template in Go's language is not taken: the weights bring
+// their own in Jinja.
+func specOf(m store.Model) chat.Spec {
+	s := chat.Spec{Name: m.Name, Path: m.Path, Digest: m.Digest, Size: m.Size, Time: m.Modified, System: m.System}
+	number := func(name string) (float64, bool) {
+		switch v := m.Params[name].(type) {
+		case float64:
+			return v, !math.IsNaN(v)
+		case int64:
+			return float64(v), true
+		case int:
+			return float64(v), true
+		}
+		return 0, false
+	}
+	for name, dst := range map[string]**float32{
+		"temperature": &s.Sampling.Temperature, "top_p": &s.Sampling.TopP, "min_p": &s.Sampling.MinP, "typical_p": &s.Sampling.TypicalP,
+		"repeat_penalty": &s.Sampling.RepetitionPenalty, "presence_penalty": &s.Sampling.PresencePenalty, "frequency_penalty": &s.Sampling.FrequencyPenalty,
+	} {
+		if v, ok := number(name); ok {
+			f := float32(v)
+			*dst = &f
+		}
+	}
+	for name, dst := range map[string]**int{"top_k": &s.Sampling.TopK, "repeat_last_n": &s.Sampling.RepeatLastN} {
+		if v, ok := number(name); ok {
+			n := int(v)
+			*dst = &n
+		}
+	}
+	if v, ok := number("num_predict"); ok && v > 0 {
+		s.MaxTokens = int(v)
+	}
+	switch v := m.Params["stop"].(type) {
+	case string:
+		s.Stop = append(s.Stop, v)
+	case []string:
+		s.Stop = append(s.Stop, v...)
+	case []any:
+		for _, x := range v {
+			if t, ok := x.(string); ok {
+				s.Stop = append(s.Stop, t)
+			}
+		}
+	}
+	kept := s.Stop[:0]
+	for _, t := range s.Stop {
+		if t != "" {
+			kept = append(kept, t)
+		}
+	}
+	s.Stop = kept
+	return s
 }

@@ -20,12 +20,13 @@ import (
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/openai"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
 
 // dialects are the APIs that the server speaks.
-var dialects = []func(*server.Env) server.Dialect{openai.New, anthropic.New}
+var dialects = []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(nil)}
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "address to listen on")
