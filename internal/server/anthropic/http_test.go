@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -407,5 +408,46 @@ func TestModels(t *testing.T) {
 	}
 	if r := w.Do(t, "GET", "/v1/models", ""); r.Status == 200 {
 		t.Errorf("without the version header: %s", r.Body)
+	}
+}
+
+// TestModelThatDoesNotThink: reasoning that is demanded is refused, reasoning that may be is not.
+func TestModelThatDoesNotThink(t *testing.T) {
+	const template = "{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{%- endfor %}{{- '<|im_start|>assistant\\n' }}"
+	w := newWorld(t, servertest.Options{Checkpoint: servertest.Checkpoint{Template: template, Visible: []string{}}})
+	wantError(t, w.Post(t, "/v1/messages", with(hi, `"thinking":{"type":"enabled","budget_tokens":1024}`)), 400, "invalid_request_error", "thinking: ", "does not think")
+	for _, m := range []string{`"thinking":{"type":"adaptive"},"output_config":{"effort":"high"}`, `"thinking":{"type":"disabled"}`, `"output_config":{"effort":"low"}`} {
+		if r := w.Post(t, "/v1/messages", with(hi, m)); r.Status != 200 {
+			t.Errorf("%s: %d %s", m, r.Status, r.Body)
+		}
+	}
+}
+
+// TestSameTokens: at temperature 0 an answer does not depend on streaming nor on what else runs.
+func TestSameTokens(t *testing.T) {
+	w := newWorld(t, servertest.Options{Script: func(p string) string { return fmt.Sprintf("%d letters", len(p)) }})
+	body := func(i int) string {
+		return with(hi, fmt.Sprintf(`"temperature":0,"system":%q`, strings.Repeat("x", i)))
+	}
+	var want [8]string
+	for i := range want {
+		want[i] = fmt.Sprint(w.Post(t, "/v1/messages", body(i)).JSON(t)["content"])
+	}
+	replies := make([]servertest.Reply, len(want))
+	var wg sync.WaitGroup
+	for i := range want {
+		wg.Go(func() {
+			r, err := w.Send(t.Context(), "POST", "/v1/messages", with(body(i), `"stream":true`))
+			if err != nil {
+				t.Error(err)
+			}
+			replies[i] = r
+		})
+	}
+	wg.Wait()
+	for i, r := range replies {
+		if got := fmt.Sprint(rebuild(t, r.Events(t))["content"]); got != want[i] {
+			t.Errorf("%s, want %s", got, want[i])
+		}
 	}
 }

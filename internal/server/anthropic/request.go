@@ -164,6 +164,7 @@ var diagnosticsTable = &fields.Table[diagnostics]{Name: "diagnostics", Fields: [
 var cacheTable = &fields.Table[struct{}]{Name: "cache control", Fields: []fields.Field[struct{}]{
 	{Name: "type", Type: fields.Enum("ephemeral"), Required: true, Doc: "ephemeral"},
 	{Name: "ttl", Type: fields.Enum("5m", "1h"), Doc: "accepted and without effect: prefixes stay as long as there is room"},
+	{Name: "scope", Type: fields.String(), Doc: "sent by agents with a beta: accepted and without effect, as there is one cache"},
 }}
 
 // cacheField is cache_control, which may stand almost everywhere.
