@@ -25,11 +25,13 @@ import (
 	"github.com/baleenrun/baleen/internal/auth"
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/engine"
+	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/keeper"
 	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/openai"
@@ -37,8 +39,13 @@ import (
 )
 
 // dialects are the APIs that a server speaks.
-func dialects(*store.Store, *models.Catalog) []func(*server.Env) server.Dialect {
-	return []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(nil)}
+func (a *app) dialects(st *store.Store, catalog *models.Catalog) []func(*server.Env) server.Dialect {
+	k := &keeper.Keeper{Store: st, Catalog: catalog, Fetcher: func(p fetch.Progress) *fetch.Fetcher {
+		return &fetch.Fetcher{
+			Store: st, Progress: p, HFEndpoint: a.getenv("HF_ENDPOINT"), HFToken: a.getenv("HF_TOKEN"), UserAgent: "baleen/" + versionInfo().Version,
+		}
+	}}
+	return []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k)}
 }
 
 const (
@@ -149,7 +156,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return usagef("--max-body: %v", err)
 	}
 	s, err := server.New(server.Options{
-		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version, Dialects: dialects(st, catalog),
+		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version, Dialects: a.dialects(st, catalog),
 		Hosts:   auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
 		MaxBody: maxBody, MaxActive: f.maxActive, RecordDir: f.record,
 	})

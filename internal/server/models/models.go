@@ -86,6 +86,9 @@ func (c *Catalog) Resolve(_ context.Context, name string) (chat.Spec, error) {
 	if plain == "" {
 		return chat.Spec{}, &chat.Error{Kind: chat.Invalid, Field: "model", Missing: true, Msg: "the request names no model"}
 	}
+	if d, ok := c.Derived(plain); ok {
+		return d.Spec, nil
+	}
 	m, ok := c.store.Find(strings.TrimSpace(name))
 	switch {
 	case !ok:
@@ -100,6 +103,9 @@ func (c *Catalog) Resolve(_ context.Context, name string) (chat.Spec, error) {
 func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 	c.mu.Lock()
 	out := append([]chat.Spec(nil), c.served...)
+	for _, d := range c.allDerived() {
+		out = append(out, d.Spec)
+	}
 	c.mu.Unlock()
 	have := map[string]bool{}
 	for _, s := range out {

@@ -1,0 +1,285 @@
+// Package keeper changes the models on disk for clients that ask over HTTP: it fetches, copies, removes, and makes
+// models of others or of uploaded files. It stands between the dialect that asks and the packages store and fetch.
+package keeper
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/fetch"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/models"
+	"github.com/baleenrun/baleen/internal/server/ollama"
+	"github.com/baleenrun/baleen/internal/store"
+)
+
+// A Keeper is an ollama.Keeper over a store.
+type Keeper struct {
+	Store   *store.Store
+	Catalog *models.Catalog
+	// Fetcher makes a fetcher that reports to p.
+	Fetcher func(p fetch.Progress) *fetch.Fetcher
+}
+
+var _ ollama.Keeper = (*Keeper)(nil)
+
+// Pull fetches a model. What is here already is left alone.
+func (k *Keeper) Pull(ctx context.Context, name string, report func(ollama.Progress)) error {
+	report(ollama.Progress{Status: "pulling manifest"})
+	if _, err := k.Catalog.Resolve(ctx, name); err == nil {
+		return nil
+	}
+	name = strings.TrimSpace(name)
+	e, ok := store.Lookup(strings.TrimSuffix(name, ":latest"))
+	if !ok {
+		var err error
+		if e, ok, err = store.Remote(name, true); err != nil {
+			return chat.Invalidf("model", "%v", err)
+		}
+	}
+	if !ok {
+		return &chat.Error{Kind: chat.UnknownModel, Model: name}
+	}
+	_, err := k.Fetcher(&progress{report: report}).Fetch(ctx, e)
+	var space *fetch.NoSpaceError
+	var status *fetch.StatusError
+	switch {
+	case err == nil:
+		report(ollama.Progress{Status: "verifying sha256 digest"})
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &status) && status.Code == 404:
+		return &chat.Error{Kind: chat.UnknownModel, Model: name, Err: err}
+	case errors.As(err, &space):
+		return &chat.Error{Kind: chat.Unavailable, Msg: space.Error(), Err: err}
+	}
+	return &chat.Error{Kind: chat.Unavailable, Msg: "fetching failed: " + err.Error(), Err: err}
+}
+
+// progress turns a download's steps into Ollama's.
+type progress struct {
+	report func(ollama.Progress)
+	p      ollama.Progress
+}
+
+func (p *progress) Start(title string, done, total int64) {
+	p.p = ollama.Progress{Status: "pulling " + title, Digest: title, Total: total, Completed: done}
+	p.report(p.p)
+}
+
+func (p *progress) Set(done int64) {
+	p.p.Completed = done
+	p.report(p.p)
+}
+func (p *progress) Stop()            {}
+func (p *progress) Note(line string) { p.report(ollama.Progress{Status: line}) }
+
+// Copy gives a model a second name.
+func (k *Keeper) Copy(ctx context.Context, source, destination string) error {
+	spec, err := k.Catalog.Resolve(ctx, source)
+	if err != nil {
+		return err
+	}
+	d, ok := k.Catalog.Derived(source)
+	if !ok {
+		about, err := k.About(ctx, source)
+		if err != nil {
+			return err
+		}
+		d = models.Derived{Spec: spec, Parent: spec.Name, Licence: about.Licence}
+	}
+	d.Spec.Name, d.Spec.Time = clean(destination), time.Now()
+	return k.Catalog.Derive(d)
+}
+
+func clean(name string) string { return strings.TrimSuffix(strings.TrimSpace(name), ":latest") }
+
+// Delete removes a name, and the files that no other name needs.
+func (k *Keeper) Delete(_ context.Context, name string) error {
+	if was, err := k.Catalog.Forget(name); was || err != nil {
+		return err
+	}
+	_, err := k.Store.Remove(clean(name))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return &chat.Error{Kind: chat.UnknownModel, Model: name, Err: err}
+	case errors.Is(err, store.ErrForeign):
+		return &chat.Error{Kind: chat.Forbidden, Model: name, Msg: err.Error(), Err: err}
+	}
+	return err
+}
+
+// About says what is known of a model beside its Spec.
+func (k *Keeper) About(_ context.Context, name string) (ollama.About, error) {
+	if d, ok := k.Catalog.Derived(name); ok {
+		return ollama.About{Licence: d.Licence, Parent: d.Parent}, nil
+	}
+	if m, ok := k.Store.Find(strings.TrimSpace(name)); ok {
+		return ollama.About{Licence: m.Licence}, nil
+	}
+	return ollama.About{}, nil
+}
+
+func (k *Keeper) blob(digest string) (string, error) {
+	if b, err := hex.DecodeString(digest); err != nil || len(b) != sha256.Size {
+		return "", chat.Invalidf("digest", "%q is no SHA-256", digest)
+	}
+	return filepath.Join(k.Store.Dir(), "blobs", "sha256-"+strings.ToLower(digest)), nil
+}
+
+// HasBlob reports whether a file was uploaded.
+func (k *Keeper) HasBlob(_ context.Context, digest string) (bool, error) {
+	path, err := k.blob(digest)
+	if err != nil {
+		return false, err
+	}
+	_, err = os.Stat(path)
+	return err == nil, nil
+}
+
+// PutBlob keeps a file whose bytes have the digest.
+func (k *Keeper) PutBlob(ctx context.Context, digest string, body io.Reader) error {
+	path, err := k.blob(digest)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".upload-*")
+	if err != nil {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	defer os.Remove(f.Name())
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(f, sum), body)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("keeper: upload: %w", err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(got, digest) {
+		return chat.Invalidf("digest", "the file has the digest sha256:%s, not sha256:%s", got, digest)
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Create makes a model of another one or of uploaded files.
+func (k *Keeper) Create(ctx context.Context, c ollama.Creation, report func(ollama.Progress)) error {
+	var d models.Derived
+	if c.From != "" {
+		spec, err := k.Catalog.Resolve(ctx, c.From)
+		if err != nil {
+			return err
+		}
+		about, err := k.About(ctx, c.From)
+		if err != nil {
+			return err
+		}
+		d = models.Derived{Spec: spec, Parent: spec.Name, Licence: about.Licence}
+		if parent, ok := k.Catalog.Derived(c.From); ok {
+			d.Folder = parent.Folder
+		}
+	} else {
+		report(ollama.Progress{Status: "using uploaded files"})
+		if err := k.assemble(&d, c); err != nil {
+			return err
+		}
+	}
+	d.Spec.Name, d.Spec.Time = clean(c.Name), time.Now()
+	if c.System != "" {
+		d.Spec.System = c.System
+	}
+	if c.Template != "" {
+		d.Spec.Template = c.Template
+	}
+	if len(c.Messages) > 0 {
+		d.Spec.Messages = c.Messages
+	}
+	if len(c.Licences) > 0 {
+		d.Licence = strings.Join(c.Licences, "\n")
+	}
+	if len(c.Stop) > 0 {
+		d.Spec.Stop = c.Stop
+	}
+	if c.MaxTokens != 0 {
+		d.Spec.MaxTokens = max(c.MaxTokens, 0)
+	}
+	d.Spec.Sampling = over(c.Sampling, d.Spec.Sampling)
+	report(ollama.Progress{Status: "writing manifest"})
+	return k.Catalog.Derive(d)
+}
+
+// over returns a's settings, and b's where a says nothing.
+func over(a, b chat.Sampling) chat.Sampling {
+	pick := func(x, y *float32) *float32 {
+		if x != nil {
+			return x
+		}
+		return y
+	}
+	a.Temperature, a.TopP, a.MinP = pick(a.Temperature, b.Temperature), pick(a.TopP, b.TopP), pick(a.MinP, b.MinP)
+	a.TypicalP, a.RepetitionPenalty = pick(a.TypicalP, b.TypicalP), pick(a.RepetitionPenalty, b.RepetitionPenalty)
+	a.PresencePenalty, a.FrequencyPenalty = pick(a.PresencePenalty, b.PresencePenalty), pick(a.FrequencyPenalty, b.FrequencyPenalty)
+	if a.TopK == nil {
+		a.TopK = b.TopK
+	}
+	if a.RepeatLastN == nil {
+		a.RepeatLastN = b.RepeatLastN
+	}
+	if a.Seed == nil {
+		a.Seed = b.Seed
+	}
+	if a.LogitBias == nil {
+		a.LogitBias = b.LogitBias
+	}
+	a.Default = nil
+	return a
+}
+
+// assemble puts uploaded files into a folder of their own.
+func (k *Keeper) assemble(d *models.Derived, c ollama.Creation) error {
+	base := filepath.Join(k.Store.Dir(), "uploaded")
+	if err := os.MkdirAll(base, 0o755); err != nil {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	dir, err := os.MkdirTemp(base, "model-*")
+	if err != nil {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	fail := func(err error) error { return errors.Join(err, os.RemoveAll(dir)) }
+	for name, digest := range c.Files {
+		if name != filepath.Base(name) || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+			return fail(chat.Invalidf("files", "%q is no file name", name))
+		}
+		from, err := k.blob(digest)
+		if err != nil {
+			return fail(err)
+		}
+		if err := os.Link(from, filepath.Join(dir, name)); err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				return fail(chat.Invalidf("files", "the file sha256:%s was not uploaded", digest))
+			}
+			return fail(fmt.Errorf("keeper: %w", err))
+		}
+		if st, err := os.Stat(from); err == nil {
+			d.Spec.Size += st.Size()
+		}
+		d.Spec.Path, d.Spec.Digest = filepath.Join(dir, name), digest
+	}
+	if len(c.Files) != 1 || !strings.HasSuffix(strings.ToLower(d.Spec.Path), ".gguf") {
+		d.Spec.Path, d.Spec.Digest = dir, ""
+	}
+	d.Folder = dir
+	return nil
+}

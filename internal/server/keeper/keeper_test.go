@@ -1,0 +1,112 @@
+package keeper_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/keeper"
+	"github.com/baleenrun/baleen/internal/server/models"
+	"github.com/baleenrun/baleen/internal/server/ollama"
+	"github.com/baleenrun/baleen/internal/store"
+)
+
+func quiet(ollama.Progress) {}
+
+func kindOf(err error) chat.Kind {
+	if err == nil {
+		return 255
+	}
+	return chat.AsError(err).Kind
+}
+
+func TestMakeCopyDelete(t *testing.T) {
+	home := t.TempDir()
+	st := store.Open(home)
+	cat := models.New(st)
+	k := &keeper.Keeper{Store: st, Catalog: cat}
+	file := []byte("GGUF and so on")
+	sum := sha256.Sum256(file)
+	digest := hex.EncodeToString(sum[:])
+	if has, err := k.HasBlob(t.Context(), digest); has || err != nil {
+		t.Errorf("%v %v", has, err)
+	}
+	if err := k.PutBlob(t.Context(), digest, strings.NewReader("other bytes")); kindOf(err) != chat.Invalid {
+		t.Errorf("wrong bytes: %v", err)
+	}
+	if err := k.PutBlob(t.Context(), "../../etc", bytes.NewReader(file)); kindOf(err) != chat.Invalid {
+		t.Errorf("wrong digest: %v", err)
+	}
+	if err := k.PutBlob(t.Context(), digest, bytes.NewReader(file)); err != nil {
+		t.Fatal(err)
+	}
+	if has, _ := k.HasBlob(t.Context(), digest); !has {
+		t.Error("the file is not there")
+	}
+	for _, name := range []string{"../x.gguf", "a/b.gguf", `a\b.gguf`, "..", ""} {
+		if err := k.Create(t.Context(), ollama.Creation{Name: "up", Files: map[string]string{name: digest}}, quiet); kindOf(err) != chat.Invalid {
+			t.Errorf("file %q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"../up", "", "a b\n"} {
+		if err := k.Create(t.Context(), ollama.Creation{Name: name, Files: map[string]string{"m.gguf": digest}}, quiet); kindOf(err) != chat.Invalid {
+			t.Errorf("name %q: %v", name, err)
+		}
+	}
+	if err := k.Create(t.Context(), ollama.Creation{Name: "Up:latest", Files: map[string]string{"m.gguf": digest}, System: "Be kind.", Stop: []string{"END"}}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	up, err := models.New(store.Open(home)).Resolve(t.Context(), "up") // another process sees it
+	if err != nil || up.System != "Be kind." || up.Size != int64(len(file)) || up.Digest != digest {
+		t.Fatalf("%+v %v", up, err)
+	}
+	if b, err := os.ReadFile(up.Path); err != nil || !bytes.Equal(b, file) {
+		t.Errorf("%v", err)
+	}
+	hot := float32(0.5)
+	if err := k.Create(t.Context(), ollama.Creation{Name: "child", From: "up", Sampling: chat.Sampling{Temperature: &hot}, Licences: []string{"MIT"}}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	child, err := cat.Resolve(t.Context(), "CHILD")
+	if err != nil || child.Path != up.Path || child.System != "Be kind." || *child.Sampling.Temperature != 0.5 || child.Stop[0] != "END" {
+		t.Errorf("%+v %v", child, err)
+	}
+	if err := k.Copy(t.Context(), "child", "ns/third:v1"); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := k.About(t.Context(), "ns/third:v1"); err != nil || a.Licence != "MIT" || a.Parent != "Up" {
+		t.Errorf("%+v %v", a, err)
+	}
+	if list, err := cat.List(t.Context()); err != nil || len(list) != 3 {
+		t.Errorf("%v %v", list, err)
+	}
+	for _, name := range []string{"up", "child"} {
+		if err := k.Delete(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(up.Path); err != nil {
+			t.Errorf("the file that another name needs is gone: %v", err)
+		}
+	}
+	if err := k.Delete(t.Context(), "ns/third:v1"); err != nil {
+		t.Error(err)
+	}
+	for f, err := range map[string]error{
+		"copy": k.Copy(t.Context(), "up", "x"), "delete": k.Delete(t.Context(), "up"),
+		"create": k.Create(t.Context(), ollama.Creation{Name: "x", From: "up"}, quiet),
+	} {
+		if kindOf(err) != chat.UnknownModel {
+			t.Errorf("%s of what is not there: %v", f, err)
+		}
+	}
+	for _, dir := range []string{"derived", "uploaded"} {
+		if left, err := filepath.Glob(filepath.Join(home, dir, "*")); err != nil || len(left) != 0 {
+			t.Errorf("%v is left", left)
+		}
+	}
+}
