@@ -123,7 +123,8 @@ func oneLine(err error) string {
 const rootLong = `Baleen runs open-weight language models on this machine. The same request gives the same
 tokens, bit for bit, whatever else runs, whatever a cache held and however many threads worked.
 
-A MODEL is a name (see "baleen pull --help"), a GGUF file, or a folder with safetensors.`
+A MODEL is a name (see "baleen list --all"), a GGUF file, a folder with safetensors, a model that
+Ollama, the Hugging Face cache or LM Studio has here, or an address (see "baleen pull --help").`
 
 const rootExample = `  baleen run "What is the capital of France?"
   baleen run                                  # a chat with the default model
@@ -150,10 +151,11 @@ func (a *app) rootCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(a.runCommand(), a.pullCommand(), a.evalCommand(), a.benchCommand(), a.verifyCommand(), a.synthCommand(), a.versionCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand())
+	root.AddCommand(a.runCommand(), a.pullCommand(), a.listCommand(), a.showCommand(), a.rmCommand(), a.cpCommand(),
+		a.tokenizeCommand(), a.detokenizeCommand(), a.templateCommand(), a.doctorCommand(),
+		a.evalCommand(), a.benchCommand(), a.verifyCommand(), a.synthCommand(), a.versionCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand())
 	return root
 }
 
@@ -167,7 +169,7 @@ func argsBetween(lo, hi int, want string) cobra.PositionalArgs {
 	}
 }
 
-// setting adds a flag for a setting of the table; what it was given overrides the variable.
+// settings adds flags for settings of the table; what they were given overrides the variables.
 func (a *app) settings(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		s := config.Get(name)
@@ -176,9 +178,22 @@ func (a *app) settings(cmd *cobra.Command, names ...string) {
 			help += " (default: " + s.Default + ")"
 		}
 		help += " [$" + s.Var + "]"
-		cmd.Flags().Func(s.Flag, help, func(v string) error { return a.cfg.Set(name, v) })
+		cmd.Flags().Var(settingFlag{a, name, s.Kind}, s.Flag, help)
+		if len(s.Values) > 0 {
+			_ = cmd.RegisterFlagCompletionFunc(s.Flag, cobra.FixedCompletions(s.Values, cobra.ShellCompDirectiveNoFileComp))
+		}
 	}
 }
+
+// settingFlag is a setting as a flag.
+type settingFlag struct {
+	a          *app
+	name, kind string
+}
+
+func (f settingFlag) String() string     { return "" } // the help says the default
+func (f settingFlag) Set(v string) error { return f.a.cfg.Set(f.name, v) }
+func (f settingFlag) Type() string       { return f.kind }
 
 func (a *app) getenv(key string) string {
 	for i := len(a.io.Environ) - 1; i >= 0; i-- {
@@ -194,7 +209,7 @@ func (a *app) store() (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(home), nil
+	return store.Open(home, store.Places(a.getenv)...), nil
 }
 
 // locate turns a MODEL argument into a path, fetching the model where it is not there yet.
@@ -215,6 +230,7 @@ func (a *app) fetch(ctx context.Context, st *store.Store, e store.Entry) (string
 		Store:      st,
 		Progress:   a.progress(),
 		HFEndpoint: a.getenv("HF_ENDPOINT"),
+		HFToken:    a.getenv("HF_TOKEN"),
 		UserAgent:  "baleen/" + versionInfo().Version,
 	}
 	return f.Fetch(ctx, e)

@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -11,19 +12,26 @@ import (
 
 // A Setting is one row of the table.
 type Setting struct {
-	Flag    string // long flag without dashes; "" when only the variable exists
-	Var     string // environment variable
-	Default string // as text; "" means that the program chooses
-	Help    string // one line, for flags and documentation
+	Flag    string   // long flag without dashes; "" when only the variable exists
+	Var     string   // environment variable
+	Default string   // as text; "" means that the program chooses
+	Help    string   // one line, for flags and documentation
+	Kind    string   // what the value is, for help: "N", "NAME"; the values themselves where they are few
+	Values  []string // the values that it takes, where they are few
 	check   func(string) error
 }
 
 // Check reports why value is not one that the setting takes. The empty value means the default.
 func (s Setting) Check(value string) error {
-	if value == "" || s.check == nil {
+	switch {
+	case value == "":
 		return nil
+	case len(s.Values) > 0:
+		return oneOf(s.Values, value)
+	case s.check != nil:
+		return s.check(value)
 	}
-	return s.check(value)
+	return nil
 }
 
 // Names of the settings.
@@ -45,32 +53,28 @@ var table = map[string]Setting{
 	},
 	CPU: {
 		Flag: "cpu", Var: "BALEEN_CPU",
-		Help:  "use at most this instruction set: auto, avx512, avx2, neon or generic",
-		check: oneOf("auto", "avx512", "avx2", "neon", "generic"),
+		Help: "use at most this instruction set: auto, avx512, avx2, neon or generic",
+		Kind: "LEVEL", Values: []string{"auto", "avx512", "avx2", "neon", "generic"},
 	},
 	Threads: {
 		Flag: "threads", Var: "BALEEN_THREADS",
-		Help: "worker threads (default: one for each available core)", check: intIn(1, 1024),
+		Help: "worker threads (default: one for each available core)", check: intIn(1, 1024), Kind: "N",
 	},
 	Context: {
 		Flag: "context", Var: "BALEEN_CONTEXT",
-		Help: "tokens that a conversation may hold (default: the model's, at most 8192)", check: intIn(1, 1<<24),
+		Help: "tokens that a conversation may hold (default: the model's, at most 8192)", check: intIn(1, 1<<24), Kind: "N",
 	},
 	KV: {
 		Flag: "kv", Var: "BALEEN_KV", Default: "f16",
-		Help: "storage of cached keys and values: f16 or f32", check: oneOf("f16", "f32"),
+		Help: "storage of cached keys and values: f16 or f32", Kind: "TYPE", Values: []string{"f16", "f32"},
 	},
 }
 
-func oneOf(values ...string) func(string) error {
-	return func(v string) error {
-		for _, w := range values {
-			if v == w {
-				return nil
-			}
-		}
-		return fmt.Errorf("want one of %s", strings.Join(values, ", "))
+func oneOf(values []string, v string) error {
+	if slices.Contains(values, v) {
+		return nil
 	}
+	return fmt.Errorf("want one of %s", strings.Join(values, ", "))
 }
 
 func intIn(lo, hi int) func(string) error {

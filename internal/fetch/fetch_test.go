@@ -421,11 +421,11 @@ func (c countWriter) Write(b []byte) (int, error) {
 // TestKilledDownloadsContinue runs this test binary as a child that fetches, kills it with SIGKILL at a random point,
 // and fetches again: twenty times.
 func TestKilledDownloadsContinue(t *testing.T) {
-	data := content(4<<20 + 12345)
+	data := content(1<<20 + 12345)
 	e := entry(data, hfSource())
 	if home := os.Getenv("BALEEN_TEST_FETCH_HOME"); home != "" {
 		f := &Fetcher{
-			Store: store.Open(home), HFEndpoint: os.Getenv("BALEEN_TEST_FETCH_URL"), Pip: [][]string{}, Piece: 256 << 10, Connections: 3,
+			Store: store.Open(home), HFEndpoint: os.Getenv("BALEEN_TEST_FETCH_URL"), Pip: [][]string{}, Piece: 64 << 10, Connections: 3,
 		}
 		f.Fetch(context.Background(), e)
 		return

@@ -1,0 +1,407 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/baleenrun/baleen/internal/config"
+	"github.com/baleenrun/baleen/internal/fetch"
+	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/store"
+)
+
+func (a *app) listCommand() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"},
+		Short: "List the models on this machine, wherever they are",
+		Long: "List the models on this machine: those that were fetched, and those that Ollama, the Hugging Face cache and\n" +
+			"LM Studio keep. The latter run where they are and are only read. With --all, what can be fetched by name\n" +
+			"is listed too.",
+		Example: "  baleen list\n  baleen list --all",
+		Args:    argsBetween(0, 0, "none"),
+		RunE:    func(*cobra.Command, []string) error { return a.list(asJSON, all) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "list what can be fetched by name, too")
+	return cmd
+}
+
+// listedModel is a model as "list --json" prints it.
+type listedModel struct {
+	Name     string     `json:"name"`
+	Size     int64      `json:"size"`
+	Where    string     `json:"where"`
+	Path     string     `json:"path,omitempty"`
+	Modified *time.Time `json:"modified,omitempty"`
+	Licence  string     `json:"licence,omitempty"`
+	Source   string     `json:"source,omitempty"`
+	SHA256   string     `json:"sha256,omitempty"`
+	Problem  string     `json:"problem,omitempty"`
+}
+
+func (a *app) list(asJSON, all bool) error {
+	st, err := a.store()
+	if err != nil {
+		return err
+	}
+	have, err := st.List()
+	if err != nil {
+		return err
+	}
+	var more []store.Entry
+	for _, e := range store.Catalog() {
+		if all && !st.Has(e) {
+			more = append(more, e)
+		}
+	}
+	if asJSON {
+		out := []listedModel{}
+		for _, m := range have {
+			out = append(out, listedModel{
+				Name: m.Name, Size: m.Size, Where: m.Where, Path: m.Path, Modified: &m.Modified, Licence: m.Licence,
+				Source: m.Source, SHA256: m.Digest, Problem: m.Problem,
+			})
+		}
+		for _, e := range more {
+			out = append(out, listedModel{Name: e.Name, Size: e.Size, Where: "not fetched", Licence: e.Licence, SHA256: e.SHA256})
+		}
+		return a.writeJSON(out)
+	}
+	if len(have) == 0 && len(more) == 0 {
+		a.note("there are no models on this machine; baleen pull fetches one, baleen list --all lists them")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSIZE\tMODIFIED\tWHERE")
+	for _, m := range have {
+		where := m.Where + "  " + a.tilde(m.Path)
+		if m.Problem != "" {
+			where = m.Where + "  cannot run: " + m.Problem
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printableLine(m.Name), fetch.Bytes(m.Size), ago(time.Since(m.Modified)), printableLine(where))
+	}
+	for _, e := range more {
+		size := fetch.Bytes(e.Size)
+		if !e.Exact() {
+			size = "about " + size
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, size, "-", "not fetched  "+e.Title)
+	}
+	return w.Flush()
+}
+
+// tilde shortens paths below the home folder.
+func (a *app) tilde(path string) string {
+	if home := a.getenv("HOME"); home != "" {
+		if rel, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
+			return "~" + string(filepath.Separator) + rel
+		}
+	}
+	return path
+}
+
+// printableLine keeps a name that somebody else chose from steering the terminal.
+func printableLine(s string) string { return oneLine(errors.New(s)) }
+
+// ago says how long ago something was.
+func ago(d time.Duration) string {
+	day := 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return plural(int(d/time.Minute), "minute")
+	case d < day:
+		return plural(int(d/time.Hour), "hour")
+	case d < 60*day:
+		return plural(int(d/day), "day")
+	case d < 2*365*day:
+		return plural(int(d/(30*day)), "month")
+	}
+	return plural(int(d/(365*day)), "year")
+}
+
+func plural(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit + " ago"
+	}
+	return fmt.Sprintf("%d %ss ago", n, unit)
+}
+
+func (a *app) showCommand() *cobra.Command {
+	var asJSON, template, licence bool
+	cmd := &cobra.Command{
+		Use:   "show MODEL",
+		Short: "Describe a model: architecture, quantization, context, memory",
+		Long: "Describe a model without loading it: its architecture, parameters, the storage format of each kind of\n" +
+			"weights, the context it was made for, its chat template, its licence, and the memory that it needs here.",
+		Example:           "  baleen show smollm2-135m\n  baleen show smollm2-135m --template",
+		Args:              argsBetween(1, 1, "the MODEL"),
+		ValidArgsFunction: a.completeModels,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.show(cmd.Context(), args[0], asJSON, template, licence)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&template, "template", false, "print the chat template alone")
+	cmd.Flags().BoolVar(&licence, "licence", false, "print the licence alone")
+	a.settings(cmd, config.Context, config.KV, config.CPU, config.Threads)
+	return cmd
+}
+
+// present finds a model that is on this machine; where it is not, nothing is fetched.
+func (a *app) present(arg string) (string, store.Ref, error) {
+	st, err := a.store()
+	if err != nil {
+		return "", store.Ref{}, err
+	}
+	ref, err := st.Resolve(arg)
+	if err != nil {
+		return "", ref, err
+	}
+	if ref.Entry != nil && !st.Has(*ref.Entry) {
+		return "", ref, fmt.Errorf("%s is not on this machine: baleen pull %s fetches it", ref.Entry.Name, arg)
+	}
+	return ref.Path, ref, nil
+}
+
+// shownModel is what "show --json" prints.
+type shownModel struct {
+	Name         string       `json:"name"`
+	Path         string       `json:"path"`
+	Architecture string       `json:"architecture"`
+	Supported    bool         `json:"supported"`
+	Problem      string       `json:"problem,omitempty"`
+	Container    string       `json:"container"`
+	Parameters   int64        `json:"parameters"`
+	Layers       int          `json:"layers"`
+	Vocabulary   int          `json:"vocabulary"`
+	MaxContext   int          `json:"max_context"`
+	Quantization string       `json:"quantization"`
+	Roles        []model.Role `json:"roles"`
+	FileBytes    int64        `json:"file_bytes"`
+	Template     string       `json:"template,omitempty"`
+	Licence      string       `json:"licence,omitempty"`
+	Memory       *model.Need  `json:"memory,omitempty"`
+	Context      int          `json:"context"`
+	Available    int64        `json:"memory_available,omitempty"`
+}
+
+func (a *app) show(_ context.Context, arg string, asJSON, template, licence bool) error {
+	path, ref, err := a.present(arg)
+	if err != nil {
+		return err
+	}
+	o := a.modelOptions()
+	d, err := model.Describe(path, o)
+	if err != nil {
+		return err
+	}
+	terms := a.licence(d, ref, path)
+	switch {
+	case template:
+		if d.Info.ChatTemplate == "" {
+			return model.ErrNoTemplate
+		}
+		_, err := fmt.Fprintln(a.io.Out, a.printable(strings.TrimRight(d.Info.ChatTemplate, "\n")))
+		return err
+	case licence:
+		if terms == "" {
+			return fmt.Errorf("%s does not say its licence", d.Info.Name)
+		}
+		_, err := fmt.Fprintln(a.io.Out, a.printable(terms))
+		return err
+	}
+	budget, known := model.SystemBudget()
+	s := shownModel{
+		Name: d.Info.Name, Path: path, Architecture: d.Info.Type, Supported: d.Problem == nil, Container: d.Info.Container,
+		Parameters: d.Info.Parameters, Layers: d.Info.Layers, Vocabulary: max(d.Info.Vocab, d.Tokens), MaxContext: d.Info.MaxContext,
+		Quantization: d.Info.Quantization, Roles: d.Roles, FileBytes: d.FileBytes, Template: d.Info.ChatTemplate, Licence: terms,
+		Context: d.Context,
+	}
+	if d.Problem != nil {
+		s.Problem = oneLine(d.Problem)
+	} else {
+		s.Memory = &d.Memory
+	}
+	if known {
+		s.Available = budget.Available
+	}
+	if asJSON {
+		return a.writeJSON(s)
+	}
+	return a.showText(&s)
+}
+
+// licence is what is known of a model's terms: its own words first, then the catalog's or the source's.
+func (a *app) licence(d *model.Description, ref store.Ref, path string) string {
+	if d.Licence != "" {
+		return d.Licence
+	}
+	switch {
+	case ref.Entry != nil && ref.Entry.Licence != "":
+		return ref.Entry.Licence
+	case ref.Model != nil && ref.Model.Licence != "":
+		return ref.Model.Licence
+	}
+	dir := path
+	if fi, err := os.Stat(path); err == nil && !fi.IsDir() {
+		dir = filepath.Dir(path)
+	}
+	if m, err := store.ReadManifest(dir); err == nil {
+		return m.Licence
+	}
+	return ""
+}
+
+func (a *app) showText(s *shownModel) error {
+	w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", name, printableLine(fmt.Sprintf(format, args...)))
+	}
+	row("Name", "%s", s.Name)
+	row("Where", "%s", a.tilde(s.Path))
+	row("Architecture", "%s, %d layers, vocabulary of %d", s.Architecture, s.Layers, s.Vocabulary)
+	if s.Problem != "" {
+		row("Cannot run", "%s", s.Problem)
+	}
+	row("Parameters", "%s in %s of %s", count(s.Parameters), fetch.Bytes(s.FileBytes), s.Container)
+	row("Quantization", "%s", s.Quantization)
+	for _, r := range s.Roles {
+		row("  "+r.Name, "%s", r.Quantization())
+	}
+	if s.MaxContext > 0 {
+		row("Context", "%d tokens at most", s.MaxContext)
+	}
+	row("Template", "%s", templateSummary(s.Template))
+	if s.Licence != "" {
+		first, _, _ := strings.Cut(s.Licence, "\n")
+		row("Licence", "%s", first)
+	}
+	if m := s.Memory; m != nil {
+		row("Memory", "%s for a context of %d tokens: weights %s, working memory %s, cache %s",
+			fetch.Bytes(m.Total()), s.Context, fetch.Bytes(m.Weights), fetch.Bytes(m.Scratch), fetch.Bytes(m.Cache))
+		if s.Available > 0 {
+			verdict := "fits"
+			if m.Total() > s.Available {
+				verdict = "does not fit"
+			}
+			row("", "%s: %s are free", verdict, fetch.Bytes(s.Available))
+		}
+	}
+	return w.Flush()
+}
+
+// templateSummary says what a template can do, by the words that templates use for it.
+func templateSummary(t string) string {
+	if t == "" {
+		return "none: a base model, which continues texts"
+	}
+	var can []string
+	for _, f := range []struct{ word, name string }{
+		{"tools", "tools"}, {"enable_thinking", "reasoning that can be switched"}, {"system", "system messages"}, {"image", "images"},
+	} {
+		if strings.Contains(t, f.word) {
+			can = append(can, f.name)
+		}
+	}
+	s := fmt.Sprintf("%d characters", utf8.RuneCountInString(t))
+	if len(can) > 0 {
+		s += ", knows " + strings.Join(can, ", ")
+	}
+	return s + " (--template prints it)"
+}
+
+// count writes a number of parameters.
+func count(n int64) string {
+	switch f := float64(n); {
+	case n >= 1e12:
+		return fmt.Sprintf("%.2f trillion", f/1e12)
+	case n >= 1e9:
+		return fmt.Sprintf("%.2f billion", f/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1f million", f/1e6)
+	}
+	return fmt.Sprint(n)
+}
+
+func (a *app) rmCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "rm MODEL...", Aliases: []string{"remove", "delete"},
+		Short:             "Remove fetched models",
+		Long:              "Remove models from Baleen's own store. Those of other programs, and files elsewhere, are left alone.",
+		Example:           "  baleen rm smollm2-135m",
+		Args:              argsBetween(1, 1000, "at least one MODEL"),
+		ValidArgsFunction: a.completeModels,
+		RunE: func(_ *cobra.Command, args []string) error {
+			st, err := a.store()
+			if err != nil {
+				return err
+			}
+			for _, arg := range args {
+				freed, err := st.Remove(arg)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(a.io.Out, "removed %s (%s)\n", printableLine(arg), fetch.Bytes(freed))
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) cpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "cp MODEL NAME", Aliases: []string{"copy"},
+		Short: "Give a model a second name",
+		Long: "Give a model a second name. Where the file system can, both names share the bytes on disk; each is removed\n" +
+			"alone. The second name of a file elsewhere, or of another program's model, is only a pointer to it.",
+		Example:           "  baleen cp smollm2-135m helper:v1\n  baleen cp ./finetune.gguf mine",
+		Args:              argsBetween(2, 2, "MODEL and NAME"),
+		ValidArgsFunction: a.completeModels,
+		RunE: func(_ *cobra.Command, args []string) error {
+			st, err := a.store()
+			if err != nil {
+				return err
+			}
+			return st.Copy(args[0], args[1])
+		},
+	}
+}
+
+// completeModels offers names of models to a shell.
+func (a *app) completeModels(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	st, err := a.store()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	have, err := st.List()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	seen := map[string]bool{}
+	var out []string
+	add := func(name, about string) {
+		if strings.HasPrefix(name, prefix) && !seen[name] {
+			seen[name] = true
+			out = append(out, name+"\t"+about)
+		}
+	}
+	for _, m := range have {
+		add(m.Name, m.Where+", "+fetch.Bytes(m.Size))
+	}
+	for _, e := range store.Catalog() {
+		add(e.Name, e.Title)
+	}
+	return out, cobra.ShellCompDirectiveDefault // files, too
+}
