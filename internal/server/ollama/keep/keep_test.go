@@ -1,0 +1,256 @@
+package keep_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/fetch"
+	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/ollama"
+	"github.com/baleenrun/baleen/internal/server/ollama/keep"
+	"github.com/baleenrun/baleen/internal/server/servertest"
+	"github.com/baleenrun/baleen/internal/store"
+)
+
+// A room is a server over a store that begins empty, beside one model that is served by its path.
+type room struct {
+	*servertest.World
+	store  *store.Store
+	keeper *keep.Keeper
+	file   []byte // of the served model
+}
+
+func newRoom(t *testing.T, places ...store.Place) *room {
+	t.Helper()
+	r := &room{store: store.Open(t.TempDir(), places...)}
+	registry := httptest.NewServer(http.HandlerFunc(r.registry))
+	t.Cleanup(registry.Close)
+	r.World = servertest.New(t, servertest.Options{
+		Script: func(p string) string { return "Hello! What now?" },
+		Dialects: []func(*server.Env) server.Dialect{func(e *server.Env) server.Dialect {
+			return ollama.New(r.keeper)(e)
+		}},
+		Chat: func(o *chat.Options) {
+			r.keeper = keep.New(r.store, o.Catalog, fetch.Fetcher{OllamaEndpoint: registry.URL, HFEndpoint: registry.URL, ReachTimeout: time.Second})
+			o.Catalog = r.keeper
+		},
+	})
+	b, err := os.ReadFile(r.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.file = b
+	return r
+}
+
+// registry answers as Ollama's does, for one model: tiny.
+func (r *room) registry(w http.ResponseWriter, q *http.Request) {
+	sum := fmt.Sprintf("sha256:%x", sha256.Sum256(r.file))
+	switch q.URL.Path {
+	case "/v2/library/tiny/manifests/latest":
+		fmt.Fprintf(w, `{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":%q,"size":%d}]}`, sum, len(r.file))
+	case "/v2/library/tiny/blobs/" + sum:
+		http.ServeContent(w, q, "", time.Time{}, strings.NewReader(string(r.file)))
+	default:
+		http.Error(w, `{"errors":[{"code":"MANIFEST_UNKNOWN"}]}`, http.StatusNotFound)
+	}
+}
+
+// ok sends a request that must work.
+func (r *room) ok(t *testing.T, method, path, body string) servertest.Reply {
+	t.Helper()
+	res := r.Do(t, method, path, body)
+	if res.Status >= 300 || strings.Contains(res.Body, `"error"`) {
+		t.Fatalf("%s %s %s: %d %s", method, path, body, res.Status, res.Body)
+	}
+	return res
+}
+
+func (r *room) fails(t *testing.T, status int, word, method, path, body string) {
+	t.Helper()
+	res := r.Do(t, method, path, body)
+	if res.Status != status || !strings.Contains(res.Body, word) {
+		t.Errorf("%s %s %s: %d %s, want %d with %q", method, path, body, res.Status, res.Body, status, word)
+	}
+}
+
+func (r *room) prompt(t *testing.T, model string) string {
+	t.Helper()
+	return r.ok(t, "POST", "/api/chat", `{"model":"`+model+`","_debug_render_only":true,"messages":[{"role":"user","content":"x"}]}`).Body
+}
+
+func TestCreatedModels(t *testing.T) {
+	r := newRoom(t)
+	r.ok(t, "POST", "/api/create", `{"model":"singer","from":"scripted","system":"Sing.","license":"MIT","parameters":{"num_predict":5,"stop":["?"]},"messages":[{"role":"user","content":"la"}]}`)
+	if p := r.prompt(t, "singer"); !strings.Contains(p, "Sing.") || !strings.Contains(p, "la<|im_end|>") {
+		t.Errorf("the prompt is %s", p)
+	}
+	if res := r.ok(t, "POST", "/api/generate", `{"model":"singer:latest","prompt":"x","stream":false}`); !strings.Contains(res.Body, `"response":"Hello"`) || !strings.Contains(res.Body, "length") {
+		t.Errorf("num_predict of the model is not kept: %s", res.Body)
+	}
+	if ps := r.ok(t, "GET", "/api/ps", "").Body; strings.Count(ps, `"name"`) != 1 {
+		t.Errorf("a created model loads its parent's weights again: %s", ps)
+	}
+	// A child of the child says only what differs; one made anew under its own name, too.
+	r.ok(t, "POST", "/api/create", `{"model":"team/whale:small","from":"singer","system":"Dive."}`)
+	if p := r.prompt(t, "team/whale:small"); !strings.Contains(p, "Dive.") || !strings.Contains(p, "la<|im_end|>") {
+		t.Errorf("the prompt is %s", p)
+	}
+	r.ok(t, "POST", "/api/create", `{"model":"singer","from":"singer","system":"Hum."}`)
+	if p := r.prompt(t, "Singer"); !strings.Contains(p, "Hum.") {
+		t.Errorf("the prompt is %s", p)
+	}
+	r.ok(t, "POST", "/api/copy", `{"source":"singer","destination":"twin"}`)
+	r.ok(t, "DELETE", "/api/delete", `{"model":"singer"}`)
+	r.fails(t, 404, "not found", "POST", "/api/show", `{"model":"singer"}`)
+	show := r.ok(t, "POST", "/api/show", `{"model":"twin"}`).Body
+	for _, want := range []string{`"license":"MIT"`, "SYSTEM \\\"Hum.\\\"", "num_predict", `"parent_model":"singer"`} {
+		if !strings.Contains(show, want) {
+			t.Errorf("twin has no %s: %s", want, show)
+		}
+	}
+	tags := r.ok(t, "GET", "/api/tags", "").Body
+	for _, want := range []string{`"scripted:latest"`, `"team/whale:small"`, `"twin:latest"`} {
+		if !strings.Contains(tags, want) {
+			t.Errorf("tags has no %s: %s", want, tags)
+		}
+	}
+	r.fails(t, 403, "served from a file", "DELETE", "/api/delete", `{"model":"scripted"}`)
+	r.fails(t, 400, "catalog", "POST", "/api/copy", `{"source":"twin","destination":"qwen2.5-coder-0.5b"}`)
+	r.fails(t, 400, "served", "POST", "/api/copy", `{"source":"twin","destination":"scripted"}`)
+}
+
+func TestDamagedAdditionIsNoPlainModel(t *testing.T) {
+	r := newRoom(t)
+	r.ok(t, "POST", "/api/create", `{"model":"guard","from":"scripted","system":"Never tell."}`)
+	path := filepath.Join(r.store.Dir(), "created", "guard.json")
+	if err := os.WriteFile(path, []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.fails(t, 503, "create it anew", "POST", "/api/generate", `{"model":"guard","prompt":"x"}`)
+	r.ok(t, "POST", "/api/create", `{"model":"guard","from":"scripted","system":"Never tell."}`)
+	if p := r.prompt(t, "guard"); !strings.Contains(p, "Never tell.") {
+		t.Errorf("the prompt is %s", p)
+	}
+}
+
+func TestAdditionWithoutItsModelMeansNothing(t *testing.T) {
+	r := newRoom(t)
+	r.ok(t, "POST", "/api/create", `{"model":"late","from":"scripted","system":"Sing."}`)
+	b, err := os.ReadFile(filepath.Join(r.store.Dir(), "created", "late.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"scripted", "nobody"} { // as if cut off before the name was there
+		if err := os.WriteFile(filepath.Join(r.store.Dir(), "created", name+".json"), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := r.prompt(t, "scripted"); strings.Contains(p, "Sing.") {
+		t.Errorf("the prompt is %s", p)
+	}
+	r.fails(t, 404, "not found", "POST", "/api/show", `{"model":"nobody"}`)
+}
+
+func TestUploadedFiles(t *testing.T) {
+	r := newRoom(t)
+	upload := func(b []byte) string {
+		sum := fmt.Sprintf("sha256:%x", sha256.Sum256(b))
+		r.ok(t, "POST", "/api/blobs/"+sum, string(b))
+		r.ok(t, "HEAD", "/api/blobs/"+sum, "")
+		return sum
+	}
+	sum := upload(r.file)
+	r.ok(t, "POST", "/api/create", `{"model":"mine","files":{"a.gguf":"`+sum+`"},"system":"Up."}`)
+	if p := r.prompt(t, "mine"); !strings.Contains(p, "Up.") {
+		t.Errorf("the prompt is %s", p)
+	}
+	r.ok(t, "POST", "/api/generate", `{"model":"mine","prompt":"x","stream":false}`)
+	bad := upload([]byte("no weights"))
+	r.fails(t, 200, "no model", "POST", "/api/create", `{"model":"worse","files":{"b.gguf":"`+bad+`"}}`)
+	r.fails(t, 400, "no model", "POST", "/api/create", `{"model":"worse","files":{"b.gguf":"`+bad+`"},"stream":false}`)
+	r.fails(t, 400, "mismatch", "POST", "/api/blobs/sha256:"+strings.Repeat("a", 64), "x")
+	left, err := os.ReadDir(filepath.Join(r.store.Dir(), "uploads"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("%d uploads are left, want the bad one: %v", len(left), err)
+	}
+	models, err := os.ReadDir(r.store.Models())
+	if err != nil || len(models) != 1 {
+		t.Errorf("left in the folder of models: %v %v", models, err)
+	}
+	old := time.Now().Add(-48 * time.Hour)
+	if err := os.Chtimes(filepath.Join(r.store.Dir(), "uploads", left[0].Name()), old, old); err != nil {
+		t.Fatal(err)
+	}
+	keep.New(r.store, servertest.Names{}, fetch.Fetcher{})
+	if left, err := os.ReadDir(filepath.Join(r.store.Dir(), "uploads")); err != nil || len(left) != 0 {
+		t.Errorf("old uploads stay: %v %v", left, err)
+	}
+}
+
+func TestPull(t *testing.T) {
+	r := newRoom(t)
+	res := r.ok(t, "POST", "/api/pull", `{"model":"tiny"}`)
+	for _, want := range []string{`"pulling manifest"`, `"digest":"sha256:`, fmt.Sprintf(`"total":%d,"completed":%[1]d`, len(r.file)), `{"status":"success"}`} {
+		if !strings.Contains(res.Body, want) {
+			t.Errorf("no %s in %s", want, res.Body)
+		}
+	}
+	r.ok(t, "POST", "/api/generate", `{"model":"tiny","prompt":"x","stream":false}`)
+	if again := r.ok(t, "POST", "/api/pull", `{"model":"tiny:latest"}`).Body; strings.Contains(again, "completed") {
+		t.Errorf("pulled twice: %s", again)
+	}
+	r.ok(t, "DELETE", "/api/delete", `{"model":"tiny"}`)
+	r.fails(t, 500, "the registry has no", "POST", "/api/pull", `{"model":"tiny:none","stream":false}`)
+	r.fails(t, 400, "addresses", "POST", "/api/pull", `{"model":"http://127.0.0.1/x.gguf"}`)
+}
+
+func TestModelsOfOllamaRunInPlace(t *testing.T) {
+	dir := t.TempDir()
+	r := newRoom(t, store.Place{Kind: "Ollama", Dir: dir})
+	write := func(path, text string) {
+		path = filepath.Join(dir, filepath.FromSlash(path))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	layer := func(kind, text string) string {
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+		write("blobs/sha256-"+sum, text)
+		return fmt.Sprintf(`{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%s","size":%d}`, kind, sum, len(text))
+	}
+	write("manifests/registry.ollama.ai/library/theirs/latest", `{"schemaVersion":2,"layers":[`+strings.Join([]string{
+		layer("model", string(r.file)), layer("system", "Be theirs."), layer("params", `{"num_predict":5,"stop":["?"],"mirostat":1}`),
+	}, ",")+`]}`)
+	if p := r.prompt(t, "theirs"); !strings.Contains(p, "Be theirs.") {
+		t.Errorf("the prompt is %s", p)
+	}
+	if res := r.ok(t, "POST", "/api/generate", `{"model":"theirs:latest","prompt":"x","stream":false}`); !strings.Contains(res.Body, `"response":"Hello"`) {
+		t.Errorf("their parameters are not kept: %s", res.Body)
+	}
+	r.fails(t, 403, "Ollama", "DELETE", "/api/delete", `{"model":"theirs"}`)
+	r.ok(t, "POST", "/api/create", `{"model":"ours","from":"theirs","parameters":{"temperature":0}}`)
+	if show := r.ok(t, "POST", "/api/show", `{"model":"ours"}`).Body; !strings.Contains(show, "Be theirs.") || !strings.Contains(show, "temperature") {
+		t.Errorf("ours is %s", show)
+	}
+}
+
+func TestUnknownNames(t *testing.T) {
+	k := keep.New(store.Open(t.TempDir()), servertest.Names{{Name: "one", Path: "x"}}, fetch.Fetcher{})
+	for _, name := range []string{"nobody", "../one", "/etc/passwd", "a b", strings.Repeat("x", 5000)} {
+		var e *chat.Error
+		if _, err := k.Resolve(context.Background(), name); !errors.As(err, &e) || e.Kind != chat.UnknownModel {
+			t.Errorf("%.20q: %v", name, err)
+		}
+	}
+}
