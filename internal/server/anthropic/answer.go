@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
@@ -238,6 +237,3 @@ func unseal(signature string) string {
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
-
-// pingInterval is how long a stream may be silent before a ping tells that it lives.
-const pingInterval = 10 * time.Second

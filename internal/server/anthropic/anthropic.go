@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/baleenrun/baleen/internal/auth"
 	"github.com/baleenrun/baleen/internal/server"
@@ -14,10 +15,13 @@ import (
 	"github.com/baleenrun/baleen/internal/server/fields"
 )
 
-type dialect struct{ env *server.Env }
+type dialect struct {
+	env  *server.Env
+	ping time.Duration // how long a stream may be silent before an event tells that it lives
+}
 
 // New returns the dialect.
-func New(env *server.Env) server.Dialect { return &dialect{env} }
+func New(env *server.Env) server.Dialect { return &dialect{env, 10 * time.Second} }
 
 // Name is "anthropic".
 func (d *dialect) Name() string { return "anthropic" }
@@ -51,7 +55,8 @@ func (d *dialect) Routes() []server.Route {
 		{
 			Method: "POST", Path: "/v1/messages", Scope: auth.Infer, Summary: "Answer a conversation",
 			Doc: "With `stream` the answer comes as server-sent events: message_start, ping, content_block_start, content_block_delta, content_block_stop, " +
-				"message_delta, message_stop; after a failure, error. " + headersDoc,
+				"message_delta, message_stop; after a failure, error. The refusal of `thread` has the code thread_unsupported_request, with which the vendor's " +
+				"SDKs go on by sending all messages. " + headersDoc,
 			Body: createTable, Objects: objects, Query: beta, Stream: "text/event-stream", Answers: []int{404, 529}, Handle: d.create,
 		},
 		{
@@ -147,8 +152,13 @@ type errorBody struct {
 }
 
 type errorObject struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
+	Type    string        `json:"type"`
+	Message string        `json:"message"`
+	Details *errorDetails `json:"details,omitempty"`
+}
+
+type errorDetails struct {
+	Code string `json:"error_code"`
 }
 
 // statusOverloaded is the vendor's own status of a server that has too much to do.
@@ -165,7 +175,12 @@ func (d *dialect) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Err
 }
 
 func errorOf(r *http.Request, e *chat.Error) errorBody {
-	return errorBody{"error", errorObject{errorType(e.Kind), message(e)}, server.RequestID(r)}
+	body := errorBody{"error", errorObject{Type: errorType(e.Kind), Message: message(e)}, server.RequestID(r)}
+	if e.Kind == chat.Unsupported && e.Field == threadField {
+		// The vendor's SDKs ask for a thread by themselves; told so, they go on without one.
+		body.Error.Details = &errorDetails{"thread_unsupported_request"}
+	}
+	return body
 }
 
 func errorType(k chat.Kind) string {

@@ -169,7 +169,7 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, a *answer) erro
 	start.Usage = usageBody{Input: a.stream.PromptCount(), ByTTL: &ttlBody{}, Tier: "standard"}
 	b.send("message_start", startEvent{"message_start", start})
 	b.send("ping", plainEvent{"ping"})
-	stopBeat := out.Beat(pingInterval, func() error { return out.Event("ping", plainEvent{"ping"}) })
+	stopBeat := out.Beat(d.ping, func() error { return out.Event("ping", plainEvent{"ping"}) })
 	beating := true
 	quiet := func() {
 		if beating {

@@ -46,6 +46,8 @@ const (
 
 const unlimited = 1 << 53
 
+const threadField = "thread"
+
 // shared are the fields that both routes have.
 func shared() []fields.Field[request] {
 	return []fields.Field[request]{
@@ -137,7 +139,7 @@ var createTable = &fields.Table[request]{Name: "POST /v1/messages", Fields: appe
 	{Name: "container", Use: fields.Refused, Doc: "this server runs no code"},
 	{Name: "fallbacks", Use: fields.Refused, Allow: []string{"[]"}, Doc: "another model never answers in place of the one asked for"},
 	{Name: "fallback_credit_token", Use: fields.Refused, Doc: "nothing is billed"},
-	{Name: "thread", Use: fields.Refused, Doc: "conversations are not kept: send all messages"},
+	{Name: threadField, Use: fields.Refused, Doc: "conversations are not kept: send all messages"},
 }...)}
 
 func setStops(q *request, v fields.Value) error {

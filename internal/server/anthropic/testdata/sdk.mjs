@@ -2,6 +2,7 @@
 // usage: node --input-type=module - BASE_URL < sdk.mjs, in a folder whose node_modules have @anthropic-ai/sdk.
 import assert from "node:assert/strict";
 import Anthropic from "@anthropic-ai/sdk";
+import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema";
 
 const baseURL = process.argv[2];
 const client = new Anthropic({ baseURL, apiKey: "test-key-1", maxRetries: 0 });
@@ -70,6 +71,16 @@ const cases = {
     });
     assert.equal(end.content[0].text, "It is sunny in Oslo.");
     assert.ok(end.usage.cache_read_input_tokens > 0);
+  },
+  async toolRunner() {
+    const asked = [];
+    const tool = betaTool({
+      name: "get_weather", description: "Weather of a city", inputSchema: tools[0].input_schema,
+      run: ({ city }) => { asked.push(city); return "sun"; },
+    });
+    const end = await client.beta.messages.toolRunner({ model, max_tokens: 400, messages: user("TWO CALLS"), tools: [tool] });
+    assert.deepEqual(asked, ["Oslo", "Bergen"]);
+    assert.equal(end.content[0].text, "It is sunny in Oslo.");
   },
   async thinking() {
     let seen = "";

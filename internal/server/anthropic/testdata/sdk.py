@@ -180,8 +180,28 @@ def betas():
         model=M, max_tokens=2000, messages=user("THINK"), betas=["context-management-2025-06-27", "interleaved-thinking-2025-05-14"],
         thinking={"type": "adaptive"}, context_management={"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]})
     assert m.content[1].text == "The answer is 42." and m.context_management.applied_edits == []
+    with client.beta.messages.stream(model=M, max_tokens=2000, messages=user("THINK"), thinking={"type": "adaptive"}) as s:
+        assert s.get_final_message().content[0].type == "thinking"
     n = client.beta.messages.count_tokens(model=M, messages=user("hi"), betas=["token-counting-2024-11-01"])
     assert n.input_tokens > 0
+
+
+@case
+def tool_runner():
+    asked = []
+
+    @anthropic.beta_tool
+    def get_weather(city: str) -> str:
+        """Weather of a city
+
+        Args:
+            city: name of the city
+        """
+        asked.append(city)
+        return "sun"
+
+    end = client.beta.messages.tool_runner(model=M, max_tokens=400, messages=user("TWO CALLS"), tools=[get_weather]).until_done()
+    assert asked == ["Oslo", "Bergen"] and end.content[0].text == "It is sunny in Oslo.", (asked, end)
 
 
 @case

@@ -5,8 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/servertest"
 )
 
 // FuzzRequest decodes hostile bodies: what is not refused makes a request whose calls and results belong together.
@@ -83,5 +86,23 @@ func TestSignatures(t *testing.T) {
 		if got := unseal(s); got != "" {
 			t.Errorf("%q holds %q", s, got)
 		}
+	}
+}
+
+// TestPings: a stream whose model is slow says that it lives, and nothing behind its last event.
+func TestPings(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Dialects: []func(*server.Env) server.Dialect{
+		func(e *server.Env) server.Dialect { return &dialect{e, 5 * time.Millisecond} },
+	}})
+	w.Backend.SetDelay(40 * time.Millisecond)
+	events := w.Post(t, "/v1/messages", `{"model":"scripted","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`).Events(t)
+	pings := 0
+	for _, e := range events {
+		if e.Name == "ping" {
+			pings++
+		}
+	}
+	if last := events[len(events)-1].Name; pings < 3 || last != "message_stop" {
+		t.Errorf("%d pings, the last event is %s", pings, last)
 	}
 }
