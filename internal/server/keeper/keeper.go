@@ -217,7 +217,13 @@ func (k *Keeper) Create(ctx context.Context, c ollama.Creation, report func(olla
 	}
 	d.Spec.Sampling = over(c.Sampling, d.Spec.Sampling)
 	report(ollama.Progress{Status: "writing manifest"})
-	return k.Catalog.Derive(d)
+	if err := k.Catalog.Derive(d); err != nil {
+		if c.From == "" {
+			err = errors.Join(err, os.RemoveAll(d.Folder))
+		}
+		return err
+	}
+	return nil
 }
 
 // over returns a's settings, and b's where a says nothing.
