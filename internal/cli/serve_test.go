@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/config"
+	"github.com/baleenrun/baleen/internal/server/servertest"
+)
+
+func TestServeRefusals(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		say  string
+	}{
+		{[]string{"serve", "--host", "0.0.0.0"}, "there is no key"},
+		{[]string{"serve", "--host", "::"}, "there is no key"},
+		{[]string{"serve", "--host", "192.0.2.1"}, "there is no key"},
+		{[]string{"serve", "--api-key", "short"}, "too short"},
+		{[]string{"serve", "--tls-cert", "x"}, "belong together"},
+		{[]string{"serve", "--tls-cert", "/nowhere", "--tls-key", "/nowhere", "--port", "0"}, "--tls-cert"},
+		{[]string{"serve", "--log-level", "loud"}, "--log-level"},
+		{[]string{"serve", "--log-format", "xml"}, "--log-format"},
+		{[]string{"serve", "--max-memory", "lots"}, "--max-memory"},
+		{[]string{"serve", "--max-body", "0"}, "--max-body"},
+		{[]string{"serve", "extra"}, "got 1 arguments"},
+		{[]string{"keys", "add", "x", "--scopes", "root"}, `no scope "root"`},
+		{[]string{"keys", "revoke", "x"}, "no key named"},
+		{[]string{"ps", "--port", "1"}, "no server answers"},
+	} {
+		var out, errs bytes.Buffer
+		status := Main(c.args, IO{Out: &out, Err: &errs, Environ: []string{"BALEEN_HOME=" + t.TempDir()}})
+		if status == 0 || !strings.Contains(errs.String(), c.say) {
+			t.Errorf("%v: status %d, %s", c.args, status, errs.String())
+		}
+	}
+}
+
+// TestServe starts a server as a user does, asks it, and stops it.
+func TestServe(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tiny.gguf")
+	if err := (servertest.Checkpoint{Context: 2048}).Write(path); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"BALEEN_HOME=" + dir}
+	run := func(args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if status := Main(args, IO{Out: &out, Err: &errs, Environ: env}); status != 0 {
+			t.Fatalf("%v: %s", args, errs.String())
+		}
+		return strings.TrimSpace(out.String())
+	}
+	key := run("keys", "add", "laptop", "--scopes", "all")
+	if !strings.Contains(run("keys", "list"), "laptop  infer,manage,watch") {
+		t.Error("the key is not listed")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	r, w := io.Pipe()
+	a := &app{io: IO{Out: w, Err: io.Discard, Environ: env}}
+	var err error
+	if a.cfg, _, err = config.Load(env); err != nil {
+		t.Fatal(err)
+	}
+	cmd := a.rootCommand()
+	socket := filepath.Join(dir, "s")
+	cmd.SetArgs([]string{"serve", "--model", path, "--socket", socket, "--threads", "1", "--max-memory", "1GiB"})
+	cmd.SetOut(w)
+	done := make(chan error, 1)
+	go func() { done <- cmd.ExecuteContext(ctx); w.Close() }()
+	if line := make([]byte, 256); true {
+		n, err := r.Read(line)
+		if err != nil || !strings.HasPrefix(string(line[:n]), "unix:"+socket) {
+			t.Fatalf("%q %v", line[:n], err)
+		}
+	}
+	rem := &remote{socket: socket, key: key}
+	var out struct {
+		Models []struct{ Name string }
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := rem.call(t.Context(), http.MethodGet, "/baleen/models", nil, &out)
+		if err == nil && len(out.Models) == 1 && out.Models[0].Name == "tiny" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v %v", out, err)
+		}
+	}
+	var answer json.RawMessage
+	body := map[string]any{"model": "tiny", "prompt": "x", "max_tokens": 2, "temperature": 0}
+	if err := rem.call(t.Context(), http.MethodPost, "/v1/completions", body, &answer); err != nil || !strings.Contains(string(answer), `"completion_tokens":2`) {
+		t.Errorf("%s %v", answer, err)
+	}
+	if err := (&remote{socket: socket}).call(t.Context(), http.MethodGet, "/v1/models", nil, &answer); err == nil || !strings.Contains(err.Error(), "API key") {
+		t.Errorf("without the key: %v", err)
+	}
+	if got := run("ps", "--socket", socket, "--api-key", key); !strings.Contains(got, "tiny") {
+		t.Errorf("ps: %s", got)
+	}
+	run("stop", "tiny", "--socket", socket, "--api-key", key)
+	stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server does not stop")
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]int64{"1": 1, "512MiB": 512 << 20, "8GB": 8e9, "1.5 GiB": 3 << 29, "2k": 2048, "7b": 7} {
+		if n, err := parseBytes(text); err != nil || n != want {
+			t.Errorf("%q: %d %v", text, n, err)
+		}
+	}
+	for _, bad := range []string{"", "-1", "x", "1e30GiB", "0"} {
+		if _, err := parseBytes(bad); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
