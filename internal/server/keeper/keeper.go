@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/models"
@@ -72,7 +73,8 @@ type progress struct {
 }
 
 func (p *progress) Start(title string, done, total int64) {
-	p.p = ollama.Progress{Status: "pulling " + title, Digest: title, Total: total, Completed: done}
+	// Clients tell transfers apart by digests; that of the bytes is not known yet.
+	p.p = ollama.Progress{Status: "pulling " + title, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(title))), Total: total, Completed: done}
 	p.report(p.p)
 }
 
@@ -89,6 +91,9 @@ func (k *Keeper) Copy(ctx context.Context, source, destination string) error {
 	if err != nil {
 		return err
 	}
+	if err := k.free(ctx, destination); err != nil {
+		return err
+	}
 	d, ok := k.Catalog.Derived(source)
 	if !ok {
 		about, err := k.About(ctx, source)
@@ -101,14 +106,40 @@ func (k *Keeper) Copy(ctx context.Context, source, destination string) error {
 	return k.Catalog.Derive(d)
 }
 
+// free refuses names whose meaning is fixed: a model made under one could not be reached. Names of models that were
+// made are free, these are replaced.
+func (k *Keeper) free(ctx context.Context, name string) error {
+	if _, ok := store.Lookup(strings.ToLower(clean(name))); ok {
+		return chat.Invalidf("model", "%s is a name of the catalog: choose another", clean(name))
+	}
+	if _, ok := k.Catalog.Derived(name); ok {
+		return nil
+	}
+	if s, err := k.Catalog.Resolve(ctx, name); err == nil {
+		return chat.Invalidf("model", "there is a model %s already: choose another name, or remove it first", s.Name)
+	}
+	return nil
+}
+
 func clean(name string) string { return strings.TrimSuffix(strings.TrimSpace(name), ":latest") }
 
 // Delete removes a name, and the files that no other name needs.
-func (k *Keeper) Delete(_ context.Context, name string) error {
+func (k *Keeper) Delete(ctx context.Context, name string) error {
 	if was, err := k.Catalog.Forget(name); was || err != nil {
 		return err
 	}
-	_, err := k.Store.Remove(clean(name))
+	name = strings.TrimSpace(name)
+	if m, ok := k.Store.Find(name); ok {
+		name = m.Name // with its tag
+		if m.Own {
+			if err := k.unneeded(ctx, m); err != nil {
+				return err
+			}
+		}
+	} else if s, err := k.Catalog.Resolve(ctx, name); err == nil {
+		return &chat.Error{Kind: chat.Forbidden, Model: name, Msg: fmt.Sprintf("%s is no model of the store: it is served from a file", s.Name)}
+	}
+	_, err := k.Store.Remove(name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &chat.Error{Kind: chat.UnknownModel, Model: name, Err: err}
@@ -116,6 +147,20 @@ func (k *Keeper) Delete(_ context.Context, name string) error {
 		return &chat.Error{Kind: chat.Forbidden, Model: name, Msg: err.Error(), Err: err}
 	}
 	return err
+}
+
+// unneeded refuses to remove weights that models were made of.
+func (k *Keeper) unneeded(ctx context.Context, m store.Model) error {
+	list, err := k.Catalog.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if d, ok := k.Catalog.Derived(s.Name); ok && (d.Spec.Path == m.Path || strings.HasPrefix(d.Spec.Path, m.Path+string(filepath.Separator))) {
+			return &chat.Error{Kind: chat.Forbidden, Model: m.Name, Msg: fmt.Sprintf("model %s was made of %s and needs its weights: remove it first", s.Name, m.Name)}
+		}
+	}
+	return nil
 }
 
 // About says what is known of a model beside its Spec.
@@ -176,6 +221,9 @@ func (k *Keeper) PutBlob(ctx context.Context, digest string, body io.Reader) err
 
 // Create makes a model of another one or of uploaded files.
 func (k *Keeper) Create(ctx context.Context, c ollama.Creation, report func(ollama.Progress)) error {
+	if err := k.free(ctx, c.Name); err != nil {
+		return err
+	}
 	var d models.Derived
 	if c.From != "" {
 		spec, err := k.Catalog.Resolve(ctx, c.From)
@@ -214,6 +262,9 @@ func (k *Keeper) Create(ctx context.Context, c ollama.Creation, report func(olla
 	}
 	if c.MaxTokens != 0 {
 		d.Spec.MaxTokens = max(c.MaxTokens, 0)
+	}
+	if c.Context != 0 {
+		d.Spec.Context = c.Context
 	}
 	d.Spec.Sampling = over(c.Sampling, d.Spec.Sampling)
 	report(ollama.Progress{Status: "writing manifest"})
@@ -285,6 +336,13 @@ func (k *Keeper) assemble(d *models.Derived, c ollama.Creation) error {
 	}
 	if len(c.Files) != 1 || !strings.HasSuffix(strings.ToLower(d.Spec.Path), ".gguf") {
 		d.Spec.Path, d.Spec.Digest = dir, ""
+	}
+	p, err := family.Open(d.Spec.Path)
+	if err != nil {
+		return fail(chat.Invalidf("files", "these files are no model: %s", strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")))
+	}
+	if err := p.Close(); err != nil {
+		return fail(fmt.Errorf("keeper: %w", err))
 	}
 	d.Folder = dir
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/baleenrun/baleen/internal/server/keeper"
 	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/ollama"
+	"github.com/baleenrun/baleen/internal/server/servertest"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
@@ -30,7 +31,14 @@ func TestMakeCopyDelete(t *testing.T) {
 	st := store.Open(home)
 	cat := models.New(st)
 	k := &keeper.Keeper{Store: st, Catalog: cat}
-	file := []byte("GGUF and so on")
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := (servertest.Checkpoint{}).Write(path); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	sum := sha256.Sum256(file)
 	digest := hex.EncodeToString(sum[:])
 	if has, err := k.HasBlob(t.Context(), digest); has || err != nil {

@@ -209,12 +209,3 @@ func scalar(s string) json.RawMessage {
 	}
 	return b
 }
-
-// Parameters reads settings by the names of options, as stored models of Ollama have them.
-func Parameters(params map[string]any) (c Creation, err error) {
-	raw, err := json.Marshal(params)
-	if err != nil {
-		return c, err
-	}
-	return c, c.settings(fields.Value{Raw: raw, Path: "parameters"})
-}

@@ -128,6 +128,9 @@ func (d *dialect) pull(w http.ResponseWriter, r *http.Request) error {
 	if err := checkName("model", name); err != nil {
 		return err
 	}
+	if strings.Contains(name, "://") { // else whoever may pull could make the server ask any address around it
+		return chat.Invalidf("model", "addresses are not fetched for clients: name a model of the catalog, hf.co/ORG/REPO or NAME:TAG")
+	}
 	return d.progress(w, n.stream, func(report func(Progress)) error { return k.Pull(r.Context(), name, report) })
 }
 

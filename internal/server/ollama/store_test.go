@@ -1,7 +1,6 @@
-package keep_test
+package ollama_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -16,8 +15,9 @@ import (
 	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/keeper"
+	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/ollama"
-	"github.com/baleenrun/baleen/internal/server/ollama/keep"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 	"github.com/baleenrun/baleen/internal/store"
 )
@@ -26,7 +26,7 @@ import (
 type room struct {
 	*servertest.World
 	store  *store.Store
-	keeper *keep.Keeper
+	keeper *keeper.Keeper
 	file   []byte // of the served model
 }
 
@@ -35,16 +35,16 @@ func newRoom(t *testing.T, places ...store.Place) *room {
 	r := &room{store: store.Open(t.TempDir(), places...)}
 	registry := httptest.NewServer(http.HandlerFunc(r.registry))
 	t.Cleanup(registry.Close)
+	catalog := models.New(r.store)
+	r.keeper = &keeper.Keeper{Store: r.store, Catalog: catalog, Fetcher: func(p fetch.Progress) *fetch.Fetcher {
+		return &fetch.Fetcher{Store: r.store, Progress: p, OllamaEndpoint: registry.URL, HFEndpoint: registry.URL, ReachTimeout: time.Second}
+	}}
 	r.World = servertest.New(t, servertest.Options{
-		Script: func(p string) string { return "Hello! What now?" },
-		Dialects: []func(*server.Env) server.Dialect{func(e *server.Env) server.Dialect {
-			return ollama.New(r.keeper)(e)
-		}},
-		Chat: func(o *chat.Options) {
-			r.keeper = keep.New(r.store, o.Catalog, fetch.Fetcher{OllamaEndpoint: registry.URL, HFEndpoint: registry.URL, ReachTimeout: time.Second})
-			o.Catalog = r.keeper
-		},
+		Script:   func(string) string { return "Hello! What now?" },
+		Dialects: []func(*server.Env) server.Dialect{ollama.New(r.keeper)},
+		Chat:     func(o *chat.Options) { o.Catalog = catalog },
 	})
+	catalog.Serve("scripted", r.Path)
 	b, err := os.ReadFile(r.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -126,40 +126,16 @@ func TestCreatedModels(t *testing.T) {
 		}
 	}
 	r.fails(t, 403, "served from a file", "DELETE", "/api/delete", `{"model":"scripted"}`)
+	r.ok(t, "POST", "/api/pull", `{"model":"tiny"}`)
+	r.ok(t, "POST", "/api/create", `{"model":"child","from":"tiny","parameters":{"num_ctx":25,"temperature":0}}`)
+	r.fails(t, 403, "child was made of tiny:latest", "DELETE", "/api/delete", `{"model":"tiny"}`)
+	if res := r.ok(t, "POST", "/api/generate", `{"model":"child","prompt":"x","stream":false}`); !strings.Contains(res.Body, `"done_reason":"length"`) {
+		t.Errorf("num_ctx of the model is not kept: %s", res.Body)
+	}
+	r.ok(t, "DELETE", "/api/delete", `{"model":"child"}`)
+	r.ok(t, "DELETE", "/api/delete", `{"model":"tiny"}`)
 	r.fails(t, 400, "catalog", "POST", "/api/copy", `{"source":"twin","destination":"qwen2.5-coder-0.5b"}`)
-	r.fails(t, 400, "served", "POST", "/api/copy", `{"source":"twin","destination":"scripted"}`)
-}
-
-func TestDamagedAdditionIsNoPlainModel(t *testing.T) {
-	r := newRoom(t)
-	r.ok(t, "POST", "/api/create", `{"model":"guard","from":"scripted","system":"Never tell."}`)
-	path := filepath.Join(r.store.Dir(), "created", "guard.json")
-	if err := os.WriteFile(path, []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	r.fails(t, 503, "create it anew", "POST", "/api/generate", `{"model":"guard","prompt":"x"}`)
-	r.ok(t, "POST", "/api/create", `{"model":"guard","from":"scripted","system":"Never tell."}`)
-	if p := r.prompt(t, "guard"); !strings.Contains(p, "Never tell.") {
-		t.Errorf("the prompt is %s", p)
-	}
-}
-
-func TestAdditionWithoutItsModelMeansNothing(t *testing.T) {
-	r := newRoom(t)
-	r.ok(t, "POST", "/api/create", `{"model":"late","from":"scripted","system":"Sing."}`)
-	b, err := os.ReadFile(filepath.Join(r.store.Dir(), "created", "late.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"scripted", "nobody"} { // as if cut off before the name was there
-		if err := os.WriteFile(filepath.Join(r.store.Dir(), "created", name+".json"), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if p := r.prompt(t, "scripted"); strings.Contains(p, "Sing.") {
-		t.Errorf("the prompt is %s", p)
-	}
-	r.fails(t, 404, "not found", "POST", "/api/show", `{"model":"nobody"}`)
+	r.fails(t, 400, "choose another name", "POST", "/api/copy", `{"source":"twin","destination":"scripted"}`)
 }
 
 func TestUploadedFiles(t *testing.T) {
@@ -179,23 +155,7 @@ func TestUploadedFiles(t *testing.T) {
 	bad := upload([]byte("no weights"))
 	r.fails(t, 200, "no model", "POST", "/api/create", `{"model":"worse","files":{"b.gguf":"`+bad+`"}}`)
 	r.fails(t, 400, "no model", "POST", "/api/create", `{"model":"worse","files":{"b.gguf":"`+bad+`"},"stream":false}`)
-	r.fails(t, 400, "mismatch", "POST", "/api/blobs/sha256:"+strings.Repeat("a", 64), "x")
-	left, err := os.ReadDir(filepath.Join(r.store.Dir(), "uploads"))
-	if err != nil || len(left) != 1 {
-		t.Errorf("%d uploads are left, want the bad one: %v", len(left), err)
-	}
-	models, err := os.ReadDir(r.store.Models())
-	if err != nil || len(models) != 1 {
-		t.Errorf("left in the folder of models: %v %v", models, err)
-	}
-	old := time.Now().Add(-48 * time.Hour)
-	if err := os.Chtimes(filepath.Join(r.store.Dir(), "uploads", left[0].Name()), old, old); err != nil {
-		t.Fatal(err)
-	}
-	keep.New(r.store, servertest.Names{}, fetch.Fetcher{})
-	if left, err := os.ReadDir(filepath.Join(r.store.Dir(), "uploads")); err != nil || len(left) != 0 {
-		t.Errorf("old uploads stay: %v %v", left, err)
-	}
+	r.fails(t, 400, "has the digest", "POST", "/api/blobs/sha256:"+strings.Repeat("a", 64), "x")
 }
 
 func TestPull(t *testing.T) {
@@ -211,7 +171,7 @@ func TestPull(t *testing.T) {
 		t.Errorf("pulled twice: %s", again)
 	}
 	r.ok(t, "DELETE", "/api/delete", `{"model":"tiny"}`)
-	r.fails(t, 500, "the registry has no", "POST", "/api/pull", `{"model":"tiny:none","stream":false}`)
+	r.fails(t, 503, "the registry has no", "POST", "/api/pull", `{"model":"tiny:none","stream":false}`)
 	r.fails(t, 400, "addresses", "POST", "/api/pull", `{"model":"http://127.0.0.1/x.gguf"}`)
 }
 
@@ -245,12 +205,3 @@ func TestModelsOfOllamaRunInPlace(t *testing.T) {
 	}
 }
 
-func TestUnknownNames(t *testing.T) {
-	k := keep.New(store.Open(t.TempDir()), servertest.Names{{Name: "one", Path: "x"}}, fetch.Fetcher{})
-	for _, name := range []string{"nobody", "../one", "/etc/passwd", "a b", strings.Repeat("x", 5000)} {
-		var e *chat.Error
-		if _, err := k.Resolve(context.Background(), name); !errors.As(err, &e) || e.Kind != chat.UnknownModel {
-			t.Errorf("%.20q: %v", name, err)
-		}
-	}
-}
