@@ -9,21 +9,22 @@ import (
 // A pool runs loops on a fixed number of threads, the caller's among them. A step has a hundred fork-joins of
 // 10 to 500 microseconds, and waking a parked thread takes about 120 of them (measured, more on virtual
 // machines), so workers spin between loops and park only after spinFor without work.
+//
+// A loop ends when its items are done, not when all workers have seen it: a thread that has lost its processor to
+// another program is waited for only while it holds items.
 type pool struct {
 	n     int  // threads, the caller included
 	yield bool // more threads than processors: let others run while waiting
 
-	gen  atomic.Uint64 // number of the current loop
-	_    [56]byte
-	next atomic.Int64 // first item not yet taken
-	_    [56]byte
-	done atomic.Int32 // workers that have finished the current loop
-	_    [60]byte
+	state atomic.Uint64 // number of the loop << 32 | items not yet taken
+	_     [56]byte
+	done  atomic.Int64 // items finished
+	_     [56]byte
+	least atomic.Int64
 
-	// Of the current loop; written by the caller before gen moves.
+	// Of the current loop: written by the caller before state, read by those who have taken items of it.
 	fn    func(worker, lo, hi int)
 	items int
-	least int
 
 	parked []parking // by worker
 	closed atomic.Bool
@@ -52,25 +53,19 @@ func newPool(threads int) *pool {
 }
 
 func (p *pool) worker(w int) {
-	seen := uint64(0)
-	for {
-		p.await(w, seen)
-		if p.closed.Load() {
-			return
-		}
-		seen++
+	for p.await(w) {
 		p.take(w)
-		p.done.Add(1)
 	}
 }
 
-// await returns when the generation has moved past seen, spinning first and sleeping later.
-func (p *pool) await(w int, seen uint64) {
+// await returns when there are items to take, spinning first and sleeping later. It returns false once the pool is
+// closed.
+func (p *pool) await(w int) bool {
 	var since time.Time
-	for {
+	for !p.closed.Load() {
 		for range spinBatch {
-			if p.gen.Load() != seen {
-				return
+			if uint32(p.state.Load()) > 0 {
+				return true
 			}
 			p.pause()
 		}
@@ -78,16 +73,21 @@ func (p *pool) await(w int, seen uint64) {
 		case since.IsZero():
 			since = time.Now()
 		case time.Since(since) > spinFor:
-			s := &p.parked[w]
-			s.asleep.Store(true)
-			// A loop started since the last look has either seen asleep and will wake us, or is seen here.
-			if p.gen.Load() != seen && s.asleep.CompareAndSwap(true, false) {
-				return
-			}
-			<-s.wake
+			p.park(&p.parked[w])
 			since = time.Time{}
 		}
 	}
+	return false
+}
+
+// park sleeps until the next loop. One that began since the last look has either seen the thread asleep and will
+// wake it, or is seen here.
+func (p *pool) park(s *parking) {
+	s.asleep.Store(true)
+	if (uint32(p.state.Load()) > 0 || p.closed.Load()) && s.asleep.CompareAndSwap(true, false) {
+		return
+	}
+	<-s.wake
 }
 
 // run calls fn on disjoint ranges that cover [0,items), each at least `least` items where that many are left,
@@ -101,36 +101,44 @@ func (p *pool) run(items, least int, fn func(worker, lo, hi int)) {
 		fn(0, 0, items)
 		return
 	}
-	p.fn, p.items, p.least = fn, items, max(1, least)
-	p.next.Store(0)
+	p.fn, p.items = fn, items
+	p.least.Store(int64(max(1, least)))
 	p.done.Store(0)
-	p.gen.Add(1)
-	for w := 1; w < p.n; w++ {
-		if s := &p.parked[w]; s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
-			s.wake <- struct{}{}
-		}
-	}
+	p.state.Store((p.state.Load()>>32+1)<<32 | uint64(items))
+	p.wakeAll()
 	p.take(0)
-	for spins := 0; p.done.Load() != int32(p.n-1); spins++ {
+	for spins := 0; p.done.Load() != int64(items); spins++ {
 		p.pause()
-		if spins > 1<<16 { // a worker that has lost its processor needs ours
+		if spins > 1<<14 { // a thread that has lost its processor may need ours
 			runtime.Gosched()
 		}
 	}
 	p.fn = nil
 }
 
+func (p *pool) wakeAll() {
+	for w := 1; w < p.n; w++ {
+		if s := &p.parked[w]; s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
+			s.wake <- struct{}{}
+		}
+	}
+}
+
+// take runs items as long as there are any.
 func (p *pool) take(w int) {
-	total := int64(p.items)
 	for {
-		lo := p.next.Load()
-		if lo >= total {
+		s := p.state.Load()
+		left := int64(uint32(s))
+		if left == 0 {
 			return
 		}
-		n := max((total-lo)/int64(2*p.n), int64(p.least))
-		hi := min(lo+n, total)
-		if p.next.CompareAndSwap(lo, hi) {
-			p.fn(w, int(lo), int(hi))
+		n := min(max(left/int64(2*p.n), p.least.Load()), left)
+		// Success means that the loop is the one that was looked at, and that it cannot end before these items
+		// do: what the caller wrote for it may be read.
+		if p.state.CompareAndSwap(s, s-uint64(n)) {
+			lo := p.items - int(left)
+			p.fn(w, lo, lo+int(n))
+			p.done.Add(n)
 		}
 	}
 }
@@ -146,10 +154,5 @@ func (p *pool) pause() {
 // close ends the workers. No loop may run.
 func (p *pool) close() {
 	p.closed.Store(true)
-	p.gen.Add(1)
-	for w := 1; w < p.n; w++ {
-		if s := &p.parked[w]; s.asleep.CompareAndSwap(true, false) {
-			s.wake <- struct{}{}
-		}
-	}
+	p.wakeAll()
 }
