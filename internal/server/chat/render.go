@@ -52,12 +52,16 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	if err != nil {
 		return nil, err
 	}
+	var shown []toolfmt.Tool
 	if r.Choice.Mode != ToolsNone {
 		for _, t := range r.Tools {
 			p.tools = append(p.tools, toolfmt.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+			if !t.Told {
+				shown = append(shown, p.tools[len(p.tools)-1])
+			}
 		}
 	}
-	out, err := f.Render(ctx, p.dress.template, ms, p.tools, opt, m.vars)
+	out, err := f.Render(ctx, p.dress.template, ms, shown, opt, m.vars)
 	if err != nil {
 		return nil, templateError(err)
 	}

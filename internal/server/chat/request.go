@@ -121,6 +121,7 @@ type Tool struct {
 	Description string
 	Parameters  json.RawMessage // JSON Schema of an object; nil: no parameters
 	Strict      bool            // refused until output can be constrained
+	Told        bool            // a message defines it, so that the prompt's begin stays as it was: the template does not
 	Field       string          // such as "tools[0]"
 }
 

@@ -157,11 +157,10 @@ func (s *Service) Run(ctx context.Context, r *Request) (_ *Stream, err error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := newStream(ctx, cancel, s, r, l, p)
+	st, err := newStream(ctx, cancel, s, r, l, p, began)
 	if err != nil {
 		return nil, err
 	}
-	st.began = began
 	if s.o.Hooks.Started != nil {
 		s.o.Hooks.Started(l.Spec.Name)
 	}

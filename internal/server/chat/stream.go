@@ -39,12 +39,12 @@ type Stream struct {
 	rawMu sync.Mutex
 }
 
-func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service, r *Request, l *Lease, p *prompt) (*Stream, error) {
+func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service, r *Request, l *Lease, p *prompt, began time.Time) (*Stream, error) {
 	params, err := r.sampling(&l.Spec)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{svc: svc, r: r, lease: l, prompt: p, trace: TraceOf(ctx), ctx: ctx, cancel: cancel, logsReady: make(chan struct{})}
+	s := &Stream{svc: svc, r: r, lease: l, prompt: p, trace: TraceOf(ctx), ctx: ctx, cancel: cancel, began: began, logsReady: make(chan struct{})}
 	s.trace.record("prompt.txt", []byte(p.text))
 	n := max(r.N, 1)
 	for i := range n {
