@@ -48,7 +48,7 @@ func (d *dialect) Routes() []server.Route {
 	objects := []fields.ObjectTable{
 		messageTable, textTable, imageTable, sourceTable, thinkingBlockTable, redactedTable, toolUseTable, toolResultTable, referenceTable,
 		cacheTable, toolTable, choiceTable, thinkingTable, outputTable, contextTable, clearThinkingTable, clearToolsTable, amountTable,
-		metadataTable, diagnosticsTable, callerTable, systemOutputTable,
+		metadataTable, diagnosticsTable, callerTable, systemOutputTable, additionTable, removalTable, changeTable,
 	}
 	beta := []server.Parameter{{Name: "beta", Type: fields.String(), Doc: "accepted and without effect: fields of betas are always there"}}
 	return []server.Route{

@@ -29,7 +29,7 @@ var messageTable = &fields.Table[turn]{Name: "message", Fields: []fields.Field[t
 	{
 		Name: "content", Type: fields.String().Or(fields.List(fields.Object("content block"))),
 		Doc: "a text, or blocks: text, image (where the model takes images) and tool_result from the user; text, thinking, redacted_thinking and tool_use from the assistant; " +
-			"text from the system. Blocks of other types are refused by name",
+			"text, tool_addition and tool_removal from the system. Blocks of other types are refused by name",
 		Set: func(m *turn, v fields.Value) error { m.content, m.has = v, true; return nil },
 	},
 	{
@@ -62,6 +62,7 @@ type block struct {
 	name      string
 	input     string
 	content   fields.Value // of tool_result
+	change    change       // of tool_addition and tool_removal
 	isError   bool
 }
 
@@ -92,6 +93,15 @@ func idField(name, doc string) fields.Field[block] {
 }
 
 var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,256}$`)
+
+func changeBlock(kind, doc string) *fields.Table[block] {
+	return &fields.Table[block]{Name: strings.ReplaceAll(kind, "_", " ") + " block", Fields: []fields.Field[block]{
+		kindField(kind), blockCache,
+		{Name: "tool", Type: fields.Object("tool change"), Required: true, Doc: doc, Set: func(b *block, v fields.Value) error {
+			return changeTable.DecodeValue(v, &b.change)
+		}},
+	}}
+}
 
 var blockCache = cacheField(func(b *block) { b.marked = true })
 
@@ -147,10 +157,12 @@ var (
 	}}
 	referenceTable = &fields.Table[block]{Name: "tool reference block", Fields: []fields.Field[block]{
 		kindField("tool_reference"),
-		stringField("tool_name", "of a tool with defer_loading, which the model is shown from here on", func(b *block) *string { return &b.name }),
+		stringField("tool_name", "of a tool with defer_loading, whose definition the model is shown here", func(b *block) *string { return &b.name }),
 		blockCache,
 	}}
-	callerTable = &fields.Table[struct{}]{Name: "caller", Fields: []fields.Field[struct{}]{
+	additionTable = changeBlock("tool_addition", "the tool that is there from here on")
+	removalTable  = changeBlock("tool_removal", "the tool that is not there any more")
+	callerTable   = &fields.Table[struct{}]{Name: "caller", Fields: []fields.Field[struct{}]{
 		{Name: "type", Type: fields.Enum("direct"), Required: true, Doc: "direct: the model; no other can be"},
 	}}
 	sourceTable = &fields.Table[source]{Name: "image source", Fields: []fields.Field[source]{
@@ -177,11 +189,12 @@ var (
 	inUser      = place{"text": textTable, "image": imageTable, "tool_result": toolResultTable}
 	inAssistant = place{"text": textTable, "thinking": thinkingBlockTable, "redacted_thinking": redactedTable, "tool_use": toolUseTable}
 	inSystem    = place{"text": textTable}
+	inMessage   = place{"text": textTable, "tool_addition": additionTable, "tool_removal": removalTable} // of the system
 	inResult    = place{"text": textTable, "image": imageTable, "tool_reference": referenceTable}
 )
 
 func placeOf(role string) place {
-	return map[string]place{"user": inUser, "assistant": inAssistant, "system": inSystem}[role]
+	return map[string]place{"user": inUser, "assistant": inAssistant, "system": inMessage}[role]
 }
 
 func (p place) types() string {
@@ -200,8 +213,6 @@ var refusedBlocks = map[string]string{
 	"container_upload": "this server runs no code",
 	"compaction":       "conversations are compacted by the client",
 	"fallback":         "another model never answers in place of the one asked for",
-	"tool_addition":    "declare the tool in tools",
-	"tool_removal":     "leave the tool out of tools",
 	"connector_text":   "there are no connectors",
 	"browser_state":    "there is no browser",
 }
@@ -232,6 +243,8 @@ func (p place) read(v fields.Value) (block, error) {
 		return b, chat.Unsupportedf(v.Path, "%s blocks are not supported: %s", b.kind, hint)
 	case strings.HasPrefix(b.kind, "server_tool_use"), strings.HasPrefix(b.kind, "mcp_"), strings.HasSuffix(b.kind, "_tool_result"):
 		return b, chat.Unsupportedf(v.Path, "%s blocks are not supported: this server runs no tools", b.kind)
+	case inMessage[b.kind] != nil:
+		return b, chat.Invalidf(v.Path, "`%s` blocks can only be in `system` messages", b.kind)
 	case inAssistant[b.kind] != nil:
 		return b, chat.Invalidf(v.Path, "`%s` blocks can only be in `assistant` messages", b.kind)
 	case b.kind == "tool_result":
@@ -283,11 +296,11 @@ func (b *block) part() (chat.Part, error) {
 
 // A conversation turns the messages of a request into package chat's.
 type conversation struct {
-	req      *request
-	calls    map[string]bool // ids of all calls so far
-	open     []string        // ids of the assistant's last turn that have no result yet
-	openAt   string          // that turn
-	referred map[string]bool // tools that a tool_reference names
+	req    *request
+	tools  *toolbox
+	calls  map[string]bool // ids of all calls so far
+	open   []string        // ids of the assistant's last turn that have no result yet
+	openAt string          // that turn
 }
 
 // billing begins a block that a client puts before the system prompt for the vendor's books: it differs from request to
@@ -377,8 +390,15 @@ func (c *conversation) message(m *turn, i, lastUser int) error {
 	case "assistant":
 		return c.assistant(field, blocks)
 	}
-	if m.clear && lastUser > i {
-		return nil
+	for j := range blocks {
+		if blocks[j].kind != "text" {
+			if err := c.tools.apply(&blocks[j]); err != nil {
+				return err
+			}
+		}
+	}
+	if m.clear && lastUser > i { // changes of tools stay
+		blocks = slices.DeleteFunc(blocks, func(b block) bool { return b.kind == "text" })
 	}
 	return c.texts(chat.System, field, blocks)
 }
@@ -418,8 +438,10 @@ func (c *conversation) result(field string, b *block) error {
 		}
 		for j := range blocks {
 			if n := &blocks[j]; n.kind == "tool_reference" {
-				c.referred[n.name] = true
-				n.text = "The tool " + n.name + " is there now."
+				if n.text, err = c.tools.reveal(n.name, n.path+".tool_name"); err != nil {
+					return err
+				}
+				c.req.defining[b.id] = true
 			}
 			c.req.marked = c.req.marked || blocks[j].marked
 			p, err := blocks[j].part()

@@ -156,7 +156,7 @@ func (d *dialect) edit(ctx context.Context, q *request) (*contextAnswer, error) 
 			before, err = d.env.Chat.Count(ctx, &q.chat)
 			return before, err
 		}
-		edited, n, err := e.apply(q.chat.Messages, count)
+		edited, n, err := e.apply(q, count)
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +188,8 @@ func (d *dialect) edit(ctx context.Context, q *request) (*contextAnswer, error) 
 }
 
 // apply returns the conversation after an edit, and how many turns or calls it changed.
-func (e *edit) apply(ms []chat.Message, count func() (int, error)) ([]chat.Message, int, error) {
+func (e *edit) apply(q *request, count func() (int, error)) ([]chat.Message, int, error) {
+	ms := q.chat.Messages
 	if e.kind == clearThinking {
 		out, n := e.clearThinking(ms)
 		return out, n, nil
@@ -209,7 +210,7 @@ func (e *edit) apply(ms []chat.Message, count func() (int, error)) ([]chat.Messa
 	if size <= e.trigger.n {
 		return ms, 0, nil
 	}
-	out, n := e.clearTools(ms, uses-e.keep.n)
+	out, n := e.clearTools(ms, uses-e.keep.n, q.defining)
 	return out, n, nil
 }
 
@@ -231,8 +232,8 @@ func (e *edit) clearThinking(ms []chat.Message) ([]chat.Message, int) {
 // clearedText stands where a result was.
 const clearedText = "[The result of this call was left out to make room.]"
 
-// clearTools clears the results of the first n calls but of those that are excluded.
-func (e *edit) clearTools(ms []chat.Message, n int) ([]chat.Message, int) {
+// clearTools clears the results of the first n calls but of those that are excluded, and those that must stay.
+func (e *edit) clearTools(ms []chat.Message, n int, stay map[string]bool) ([]chat.Message, int) {
 	out := slices.Clone(ms)
 	names := map[string]string{}
 	cleared := map[string]bool{}
@@ -247,7 +248,7 @@ func (e *edit) clearTools(ms []chat.Message, n int) ([]chat.Message, int) {
 		if n--; n < 0 {
 			break
 		}
-		if !slices.Contains(e.exclude, names[m.CallID]) {
+		if !stay[m.CallID] && !slices.Contains(e.exclude, names[m.CallID]) {
 			m.Parts, m.IsError = []chat.Part{{Text: clearedText, Field: m.Field}}, false
 			cleared[m.CallID] = true
 		}

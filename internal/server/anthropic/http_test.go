@@ -56,6 +56,9 @@ func TestRefusedFields(t *testing.T) {
 	after := func(assistant, user string) string {
 		return `"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[` + assistant + `]},{"role":"user","content":[` + user + `]}]`
 	}
+	change := func(block string) string {
+		return `"messages":[{"role":"user","content":"Hi"},{"role":"system","content":[` + block + `]}]`
+	}
 	use := `{"type":"tool_use","id":"a","name":"f","input":{}}`
 	for _, c := range []struct{ members, want string }{
 		{`"container":"c"`, "container: "},
@@ -151,7 +154,17 @@ func TestRefusedFields(t *testing.T) {
 		{after(`{"type":"tool_use","id":"a","name":"f","input":"{}"}`, `{"type":"text","text":"x"}`), "messages.1.content.0.input: "},
 		{after(`{"type":"tool_use","id":"a","name":"f","input":{},"caller":{"type":"code_execution_20260120"}}`, `{"type":"text","text":"x"}`), "messages.1.content.0.caller.type: "},
 		{after(`{"type":"tool_result","tool_use_id":"a"}`, `{"type":"text","text":"x"}`), "messages.1.content.0: `tool_result` blocks can only be in `user` messages"},
-		{after(use, `{"type":"tool_result","tool_use_id":"a","content":[{"type":"tool_reference","tool_name":"g"}]}`), `messages: a tool_reference names the tool "g"`},
+		{after(use, `{"type":"tool_result","tool_use_id":"a","content":[{"type":"tool_reference","tool_name":"g"}]}`), `messages.2.content.0.content.0.tool_name: there is no tool named "g"`},
+		{user(`{"type":"tool_addition"}`), "messages.0.content.0: `tool_addition` blocks can only be in `system` messages"},
+		{`"system":[{"type":"tool_removal"}]`, "system.0"},
+		{change(`{"type":"tool_addition"}`), "messages.1.content.0.tool: Field required"},
+		{change(`{"type":"tool_addition","tool":{"type":"tool_reference","name":"g"}}`), `messages.1.content.0.tool.name: there is no tool named "g"`},
+		{change(`{"type":"tool_removal","tool":{"type":"tool_reference","name":"g"}}`), `messages.1.content.0.tool.name: there is no tool named "g"`},
+		{change(`{"type":"tool_addition","tool":{"type":"mcp_toolset_reference","server_name":"g"}}`), "messages.1.content.0.tool.type: "},
+		{change(`{"type":"tool_addition","tool":{"type":"tool_definition"}}`), "messages.1.content.0.tool.definition: Field required"},
+		{change(`{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"name":"g"}}}`), "messages.1.content.0.tool.definition.input_schema: Field required"},
+		{change(`{"type":"tool_removal","tool":{"type":"tool_definition","definition":` + tool + `}}`), "messages.1.content.0.tool.type: "},
+		{change(`{"type":"tool_addition","tool":{"type":"tool_definition","definition":`+tool+`}}`) + `,"tools":[` + tool + `]`, "tools: tool names must be unique"},
 	} {
 		r := w.Post(t, "/v1/messages", with(hi, c.members))
 		t.Run(c.want, func(t *testing.T) {

@@ -3,8 +3,6 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -25,6 +23,7 @@ type request struct {
 	choice   string // type of tool_choice
 
 	edits       []edit
+	defining    map[string]bool // ids of calls whose results define tools
 	diagnostics *diagnostics
 }
 
@@ -303,87 +302,6 @@ func (q *request) choose() error {
 	return nil
 }
 
-// A tool is one of the tools before it is shown to the model.
-type tool struct {
-	kind     string
-	t        chat.Tool
-	hasName  bool
-	examples []string
-	deferred bool
-	marked   bool
-}
-
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
-
-var toolTable = &fields.Table[tool]{Name: "tool", Fields: []fields.Field[tool]{
-	{Name: "type", Type: fields.Enum("custom"), Doc: "custom. Tools that the vendor's servers run, and those whose schemas it defines, are refused by name"},
-	{Name: "name", Type: fields.String(), Required: true, Doc: "1 to 128 letters, digits, _ and -", Set: func(t *tool, v fields.Value) error {
-		t.t.Name = v.String()
-		if !toolName.MatchString(t.t.Name) {
-			return chat.Invalidf(v.Path, "%q: want 1 to 128 letters, digits, _ and -", clip(t.t.Name))
-		}
-		return nil
-	}},
-	{Name: "description", Type: fields.String(), Doc: "what it does", Set: func(t *tool, v fields.Value) error { t.t.Description = v.String(); return nil }},
-	{Name: "input_schema", Type: fields.Object("JSON Schema"), Required: true, Doc: "JSON Schema of the input, of type object", Set: func(t *tool, v fields.Value) error {
-		if kind, ok := v.Get("type"); !ok || kind.String() != "object" {
-			return chat.Invalidf(v.Path+".type", `want "object"`)
-		}
-		t.t.Parameters = v.Raw
-		return nil
-	}},
-	{Name: "input_examples", Type: fields.List(fields.Object("input")), Doc: "inputs that the model is shown behind the description", Set: func(t *tool, v fields.Value) error {
-		for _, e := range v.Items() {
-			t.examples = append(t.examples, compact(e.Raw))
-		}
-		return nil
-	}},
-	{Name: "defer_loading", Type: fields.Bool(), Doc: "the model is shown the tool only behind a tool_reference to it", Set: func(t *tool, v fields.Value) error {
-		t.deferred = v.Bool()
-		return nil
-	}},
-	cacheField(func(t *tool) { t.marked = true }),
-	{Name: "eager_input_streaming", Type: fields.Bool(), Doc: "accepted: inputs are always streamed as they come"},
-	{Name: "strict", Use: fields.Refused, Allow: []string{"false"}, Doc: "inputs cannot be held to a schema yet"},
-	{Name: "allowed_callers", Use: fields.Refused, Allow: []string{`["direct"]`, "[]"}, Doc: "tools are called by the model alone"},
-}}
-
-// takeTools decodes the tools. Those that are deferred are there once a message refers to them.
-func (q *request) takeTools(referred map[string]bool) error {
-	seen := map[string]bool{}
-	for _, v := range q.tools {
-		if kind, ok := v.Get("type"); ok && kind.Kind() == "string" && kind.String() != "custom" {
-			return chat.Unsupportedf(v.Path, "tools of type %q are not supported: this server runs no tools and knows the vendor's own by no schema; declare it with a name and an input_schema", clip(kind.String()))
-		}
-		var t tool
-		if err := toolTable.DecodeValue(v, &t); err != nil {
-			return err
-		}
-		if seen[t.t.Name] {
-			return chat.Invalidf("tools", "tool names must be unique: there are two tools named %q", t.t.Name)
-		}
-		seen[t.t.Name] = true
-		q.marked = q.marked || t.marked
-		t.t.Field = v.Path
-		for i, e := range t.examples {
-			if i == 0 {
-				t.t.Description = strings.TrimSpace(t.t.Description+"\n\nExamples of input:") + "\n"
-			}
-			t.t.Description += e + "\n"
-		}
-		t.t.Description = strings.TrimRight(t.t.Description, "\n")
-		if !t.deferred || referred[t.t.Name] || q.chat.Choice.Name == t.t.Name {
-			q.chat.Tools = append(q.chat.Tools, t.t)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(referred)) {
-		if !seen[name] {
-			return chat.Invalidf("messages", "a tool_reference names the tool %q, which is not in tools", clip(name))
-		}
-	}
-	return nil
-}
-
 // compact takes the white space between the tokens of valid JSON out, so that the prompt does not depend on it.
 func compact(raw []byte) string {
 	var b bytes.Buffer
@@ -405,16 +323,22 @@ func clip(s string) string {
 func (q *request) finish() error {
 	one := float32(1)
 	q.chat.Sampling.Default = &chat.Sampling{Temperature: &one}
-	c := conversation{req: q, calls: map[string]bool{}, referred: map[string]bool{}}
+	q.defining = map[string]bool{}
+	box := toolbox{byName: map[string]*tool{}}
+	for _, v := range q.tools {
+		if err := box.declare(v); err != nil {
+			return err
+		}
+	}
+	c := conversation{req: q, tools: &box, calls: map[string]bool{}}
 	if err := c.system(); err != nil {
 		return err
 	}
 	if err := c.messages(); err != nil {
 		return err
 	}
-	if err := q.takeTools(c.referred); err != nil {
-		return err
-	}
+	q.chat.Tools = box.offered(q.chat.Choice.Name)
+	q.marked = q.marked || box.marked
 	if err := q.choose(); err != nil {
 		return err
 	}
