@@ -270,7 +270,7 @@ func nameOf(v fields.Value) (string, bool) {
 		v = f
 	}
 	n, ok := v.Get("name")
-	return n.String(), ok && n.Kind() == "string"
+	return flat(text(v, "namespace"), n.String()), ok && n.Kind() == "string"
 }
 
 // allowedTools leaves the named tools.

@@ -79,6 +79,7 @@ type itemOut struct {
 	Encrypted *string       `json:"encrypted_content,omitempty"`
 	CallID    string        `json:"call_id,omitempty"`
 	Name      string        `json:"name,omitempty"`
+	Namespace string        `json:"namespace,omitempty"`
 	Arguments *string       `json:"arguments,omitempty"`
 	Input     *string       `json:"input,omitempty"`
 }
@@ -361,6 +362,9 @@ func (b *builder) startCall(c *chat.Call) error {
 	if b.q.custom[c.Name] {
 		it.ID, it.Type, it.Arguments, it.Input = chat.NewID("ctc_"), "custom_tool_call", nil, &empty
 	}
+	if in, ok := b.q.spaces[c.Name]; ok {
+		it.Name, it.Namespace = in.name, in.namespace
+	}
 	return b.open(it)
 }
 
@@ -381,7 +385,7 @@ func (b *builder) endCall(c *chat.Call) error {
 		return b.closeItem()
 	}
 	b.cur.Arguments = &c.Arguments
-	if err := b.event("response.function_call_arguments.done", b.at(map[string]any{"arguments": c.Arguments, "name": c.Name})); err != nil {
+	if err := b.event("response.function_call_arguments.done", b.at(map[string]any{"arguments": c.Arguments, "name": b.cur.Name})); err != nil {
 		return err
 	}
 	return b.closeItem()
@@ -463,13 +467,13 @@ func (b *builder) keep(body []byte) error {
 		case "message":
 			m.Parts = append(m.Parts, chat.Part{Text: (*it.Content)[0].Text})
 		case "function_call":
-			m.Calls = append(m.Calls, chat.Call{ID: it.CallID, Name: it.Name, Arguments: *it.Arguments})
+			m.Calls = append(m.Calls, chat.Call{ID: it.CallID, Name: flat(it.Namespace, it.Name), Arguments: *it.Arguments})
 		case "custom_tool_call":
 			args, err := json.Marshal(map[string]string{"input": *it.Input})
 			if err != nil {
 				return err
 			}
-			m.Calls = append(m.Calls, chat.Call{ID: it.CallID, Name: it.Name, Arguments: string(args)})
+			m.Calls = append(m.Calls, chat.Call{ID: it.CallID, Name: flat(it.Namespace, it.Name), Arguments: string(args)})
 		}
 	}
 	k.messages = append(append(k.messages, b.q.messages...), m)

@@ -20,8 +20,9 @@ type responseRequest struct {
 	noStore       bool
 	choice        fields.Value
 	tools         fields.Value
-	custom        map[string]bool // names of custom tools
-	encrypted     bool            // include reasoning.encrypted_content
+	custom        map[string]bool   // names of custom tools
+	spaces        map[string]spaced // tools of namespaces, by the name that the model sees
+	encrypted     bool              // include reasoning.encrypted_content
 	withLogs      bool
 	metadata      json.RawMessage
 	reasoning     json.RawMessage
@@ -131,9 +132,9 @@ var textTable = &fields.Table[common]{Name: "text", Fields: []fields.Field[commo
 
 // responseToolTable decodes a tool of responses.
 var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Fields: append([]fields.Field[chat.Tool]{
-	{Name: "type", Type: fields.String(), Required: true, Doc: "function or custom", Set: func(t *chat.Tool, v fields.Value) error {
+	{Name: "type", Type: fields.String(), Required: true, Doc: "function, custom or namespace", Set: func(t *chat.Tool, v fields.Value) error {
 		switch v.String() {
-		case "function", "custom":
+		case "function", "custom", "namespace":
 			return nil
 		}
 		return chat.Unsupportedf(v.Path, "tools of type %s are not supported: the server runs no tools itself; declare a function", v.String())
@@ -144,22 +145,61 @@ var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Fields: 
 		}
 		return nil
 	}},
+	{Name: "tools", Type: fields.List(fields.Object("response tool")), Doc: "of a namespace: its functions and custom tools; the model sees them as NAMESPACE__NAME"},
 	{Name: "defer_loading", Type: fields.Bool(), Use: fields.Ignored, Doc: "all tools are loaded"},
+	{Name: "output_schema", Type: fields.Object("JSON Schema"), Use: fields.Ignored, Doc: "describes results, which the model sees as they are"},
+	{Name: "allowed_callers", Type: fields.List(fields.String()), Use: fields.Refused, Allow: []string{`["direct"]`}, Doc: "there are no programs that call tools"},
+	{Name: "async", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "calls are answered before the model goes on"},
 }, functionFields()...)}
 
 // customParameters are those of a custom tool, which the model calls like a function of one text.
 var customParameters = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`)
 
-func (r *responseRequest) setTools(v fields.Value) (err error) {
-	if r.req.Tools, err = tools(v, responseToolTable); err != nil {
+// spaced is a tool inside a namespace.
+type spaced struct{ namespace, name string }
+
+// flat is the name of a namespace's tool as the model sees it.
+func flat(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "__" + name
+}
+
+func (r *responseRequest) setTools(v fields.Value) error {
+	r.custom, r.spaces = map[string]bool{}, map[string]spaced{}
+	return r.addTools(v, "")
+}
+
+// addTools adds the tools of a list, which may be a namespace's.
+func (r *responseRequest) addTools(v fields.Value, namespace string) error {
+	list, err := tools(v, responseToolTable)
+	if err != nil {
 		return err
 	}
-	r.custom = map[string]bool{}
 	for i, it := range v.Items() {
-		if kind, _ := it.Get("type"); kind.String() == "custom" {
-			r.custom[r.req.Tools[i].Name] = true
-			r.req.Tools[i].Parameters = customParameters
+		t := list[i]
+		switch kind := text(it, "type"); {
+		case kind == "namespace" && namespace != "":
+			return chat.Invalidf(it.Path+".type", "a namespace stands inside a namespace")
+		case kind == "namespace":
+			inner, ok := it.Get("tools")
+			if !ok {
+				return missing(it.Path + ".tools")
+			}
+			if err := r.addTools(inner, t.Name); err != nil {
+				return err
+			}
+			continue
+		case kind == "custom":
+			t.Parameters = customParameters
+			r.custom[flat(namespace, t.Name)] = true
 		}
+		if namespace != "" {
+			r.spaces[flat(namespace, t.Name)] = spaced{namespace, t.Name}
+			t.Name = flat(namespace, t.Name)
+		}
+		r.req.Tools = append(r.req.Tools, t)
 	}
 	return nil
 }
@@ -322,11 +362,11 @@ func (ir *itemReader) message(v fields.Value) error {
 }
 
 func (ir *itemReader) call(v fields.Value, kind string) error {
-	c := chat.Call{ID: text(v, "call_id"), Name: text(v, "name")}
+	c := chat.Call{ID: text(v, "call_id"), Name: flat(text(v, "namespace"), text(v, "name"))}
 	switch {
 	case c.ID == "":
 		return missing(v.Path + ".call_id")
-	case c.Name == "":
+	case text(v, "name") == "":
 		return missing(v.Path + ".name")
 	}
 	if kind == "custom_tool_call" {

@@ -340,6 +340,17 @@ def responses_custom_tool():
 
 
 @case
+def responses_namespace():
+    inner = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}, "strict": False}
+    space = {"type": "namespace", "name": "get", "description": "gets things", "tools": [inner]}
+    r = client.responses.create(model=M, input="NAMESPACE", tools=[space])
+    call = r.output[-1]
+    assert call.type == "function_call" and call.name == "weather" and call.namespace == "get", r
+    r = client.responses.create(model=M, tools=[space], input=[{"role": "user", "content": "NAMESPACE"}, call, {"type": "function_call_output", "call_id": call.call_id, "output": "ok"}])
+    assert r.output_text == "It is sunny in Oslo."
+
+
+@case
 def responses_refusals():
     R = openai.BadRequestError
     c = client.responses.create
