@@ -23,6 +23,7 @@ type Options struct {
 	Depth    int   // tokens in a stream's context before it generates
 	Streams  []int // numbers of concurrent streams
 	Reps     int   // repetitions of each measurement
+	Newcomer int   // tokens of a prompt that arrives beside a stream; 0: not measured
 }
 
 // Check reports what cannot be measured.
@@ -31,6 +32,8 @@ func (o Options) Check() error {
 	case o.Prompt < 1 || o.Generate < 2 || o.Depth < 1 || o.Reps < 1:
 		return fmt.Errorf("prompt %d, generate %d, depth %d and repetitions %d: want at least 1, 2, 1 and 1",
 			o.Prompt, o.Generate, o.Depth, o.Reps)
+	case o.Newcomer < 0:
+		return fmt.Errorf("a newcomer of %d tokens", o.Newcomer)
 	case len(o.Streams) == 0:
 		return errors.New("no number of streams is given")
 	}
@@ -45,6 +48,9 @@ func (o Options) Check() error {
 // MaxStreams is the largest number of streams.
 func (o Options) MaxStreams() int {
 	n := 1
+	if o.Newcomer > 0 {
+		n = 2
+	}
 	for _, s := range o.Streams {
 		n = max(n, s)
 	}
@@ -52,7 +58,13 @@ func (o Options) MaxStreams() int {
 }
 
 // Context is the number of tokens that a sequence needs.
-func (o Options) Context() int { return max(o.Prompt, o.Depth+o.Generate) + 8 }
+func (o Options) Context() int {
+	n := max(o.Prompt, o.Depth+o.Generate)
+	if o.Newcomer > 0 {
+		n = max(n, o.Newcomer+newcomerSpare)
+	}
+	return n + 8
+}
 
 // A Spread is the median of some repetitions with their extremes.
 type Spread struct {
@@ -92,6 +104,8 @@ type Result struct {
 	BytesPerToken int64             `json:"bytes_per_token"` // that one stream reads for a token
 	DecodeShare   float64           `json:"decode_share"`    // decode reads per second / read bandwidth
 	Spreads       map[string]Spread `json:"spreads"`
+
+	Newcomer *Newcomer `json:"newcomer,omitempty"`
 }
 
 // Run measures an open model. note is told what is about to be measured.
@@ -134,6 +148,12 @@ func Run(ctx context.Context, m *model.Model, o Options, note func(string)) (Res
 		}
 	}
 	r.PeakRSS = peakRSS()
+	if o.Newcomer > 0 {
+		note(fmt.Sprintf("a prompt of %d tokens beside a stream", o.Newcomer))
+		if r.Newcomer, err = b.newcomer(); err != nil {
+			return r, err
+		}
+	}
 	return r, nil
 }
 

@@ -64,6 +64,7 @@ func (a *app) benchCommand() *cobra.Command {
 	fl.IntVar(&f.Depth, "depth", 16, "tokens in a stream's context before it generates")
 	fl.IntSliceVar(&f.Streams, "streams", []int{1, 8}, "numbers of streams at once")
 	fl.IntVar(&f.Reps, "reps", 3, "repetitions of each measurement")
+	fl.IntVar(&f.Newcomer, "newcomer", 0, "also measure a prompt of so many tokens that arrives while a stream generates")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	fl.StringVar(&f.plot, "plot", "", "also draw to this file, .svg or .png")
 	fl.StringVar(&f.worker, "worker", "", "")
@@ -97,7 +98,7 @@ func (a *app) bench(ctx context.Context, arg string, f *benchFlags) error {
 		c := []string{
 			self, "bench", path, "--worker", what, "--prompt", strconv.Itoa(f.Prompt), "--generate", strconv.Itoa(f.Generate),
 			"--depth", strconv.Itoa(f.Depth), "--reps", strconv.Itoa(f.Reps), "--threads", strconv.Itoa(a.threads()),
-			"--kv", a.cfg.String(config.KV), "--cpu", level.String(),
+			"--kv", a.cfg.String(config.KV), "--cpu", level.String(), "--newcomer", strconv.Itoa(f.Newcomer),
 		}
 		for _, n := range f.Streams {
 			c = append(c, "--streams", strconv.Itoa(n))
@@ -198,5 +199,13 @@ func (a *app) benchTable(r bench.Result) {
 	row("peak memory", fetch.Bytes(r.PeakRSS), "weights "+fetch.Bytes(r.WeightBytes))
 	row("read limit", fmt.Sprintf("%.1f GB/s", r.ReadGBps),
 		fmt.Sprintf("decode reads %s a token: %.0f %% of the limit", fetch.Bytes(r.BytesPerToken), 100*r.DecodeShare))
+	if n := r.Newcomer; n != nil {
+		row(fmt.Sprintf("newcomer %d", n.Prompt), fmt.Sprintf("%.0f ms", n.FirstBeside),
+			fmt.Sprintf("to its first token beside a stream, %.0f ms alone: %.2f times; same prefix again %.0f ms",
+				n.FirstAlone, n.FirstBeside/n.FirstAlone, n.FirstAgain))
+		row("the stream", fmt.Sprintf("%.1f ms", n.IntervalBeside),
+			fmt.Sprintf("between tokens meanwhile, %.1f ms alone: %.2f times; longest %.1f ms",
+				n.IntervalAlone, n.IntervalBeside/n.IntervalAlone, n.WorstBeside))
+	}
 	w.Flush()
 }
