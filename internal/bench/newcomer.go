@@ -23,7 +23,7 @@ type Newcomer struct {
 
 const (
 	quietTime     = 2 * time.Second // how long a stream is watched alone
-	newcomerSpare = 2048            // tokens that the stream may generate meanwhile
+	newcomerSpare = 1024            // tokens that the stream may generate meanwhile
 )
 
 // newcomer measures a prompt of o.Newcomer tokens, alone and beside a stream.
