@@ -20,7 +20,6 @@ type answer struct {
 
 	reason chat.Reason
 	stop   string // the stop sequence that ended it
-	full   bool   // the context is
 }
 
 type messageBody struct {
