@@ -1,6 +1,10 @@
 package bench
 
-import "testing"
+import (
+	"slices"
+	"testing"
+	"time"
+)
 
 func TestNewcomerReusesItsPrefix(t *testing.T) {
 	o := Options{Prompt: 8, Generate: 2, Depth: 3, Streams: []int{1}, Reps: 1, Newcomer: 300}
@@ -15,7 +19,15 @@ func TestNewcomerReusesItsPrefix(t *testing.T) {
 	if n.CachedAgain != 299 { // all but the token that differs
 		t.Errorf("%d of 300 tokens came from the cache", n.CachedAgain)
 	}
-	if n.IntervalAlone <= 0 {
-		t.Errorf("a stream of %v ms between tokens", n.IntervalAlone)
+}
+
+func TestWatchSortsIntervals(t *testing.T) {
+	start := time.Now()
+	w := watch{at: []time.Time{start, start.Add(9 * time.Millisecond), start.Add(12 * time.Millisecond)}}
+	if got := w.intervals(); !slices.Equal(got, []float64{3, 9}) {
+		t.Errorf("intervals %v", got)
+	}
+	if got := w.intervals(); len(got) != 0 {
+		t.Errorf("intervals %v of no tokens", got)
 	}
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"runtime"
 	"slices"
 
 	"github.com/baleenrun/baleen/internal/backend"
@@ -13,8 +12,8 @@ import (
 func (e *Engine) schedule() bool {
 	for {
 		e.clearBatch()
-		decode := e.scheduleDecode()
-		e.schedulePrompts(decode)
+		e.decodeRows = e.scheduleDecode()
+		e.schedulePrompts(e.decodeRows)
 		if len(e.entries) > 0 {
 			return true
 		}
@@ -40,7 +39,8 @@ func (e *Engine) clearBatch() {
 	e.decodeRows, e.promptRows = 0, 0
 }
 
-// scheduleDecode adds the rows of running streams. Where pages run out, the youngest sequences make room.
+// scheduleDecode adds the rows of running streams and counts them. Where pages run out, the youngest sequences make
+// room.
 func (e *Engine) scheduleDecode() int {
 	n := 0
 	for i := 0; i < len(e.running); i++ {
@@ -61,7 +61,6 @@ func (e *Engine) scheduleDecode() int {
 		e.add(s, 1)
 		n++
 	}
-	e.decodeRows = n
 	return n
 }
 
@@ -167,9 +166,6 @@ func (e *Engine) runBatch() {
 		logits = logits[n:]
 	}
 	e.running = slices.DeleteFunc(e.running, func(s *sequence) bool { return s.done })
-	// The next step will hold this processor, and the executor's threads the others, for as long as it takes.
-	// Readers that have just become runnable go first: else tokens reach them in bursts.
-	runtime.Gosched()
 }
 
 // collect takes the results of one sequence.

@@ -10,6 +10,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -146,6 +147,9 @@ func (e *Engine) step() bool {
 	d := e.now().Sub(start)
 	e.pace.observe(e.decodeRows, e.promptRows, d)
 	e.publish(d)
+	// The next step will hold this processor, and the executor's threads the others, for as long as it takes.
+	// Readers that have just become runnable go first: else tokens reach them in bursts.
+	runtime.Gosched()
 	return true
 }
 

@@ -48,6 +48,9 @@ func (r *rig) step() bool {
 	r.Helper()
 	r.e.intake()
 	busy := r.e.step()
+	if e := r.e; busy && e.decodeRows+e.promptRows != len(e.batch.Tokens) {
+		r.Fatalf("%d rows of streams and %d of prompts in a step of %d", e.decodeRows, e.promptRows, len(e.batch.Tokens))
+	}
 	if err := r.e.cache.CheckInvariants(); err != nil {
 		r.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (e *PromptTooLong) Error() string {
 // BadToken refuses a token id that the model does not have.
 type BadToken struct {
 	Token    int32
-	Position int // in the prompt; -1: in the stop tokens or the logit bias
+	Position int // in the prompt; -1: in the logit bias
 	Vocab    int
 }
 
