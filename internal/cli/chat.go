@@ -8,24 +8,33 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 
-	"golang.org/x/term"
-
+	"github.com/baleenrun/baleen/internal/cli/chatui"
 	"github.com/baleenrun/baleen/internal/model"
 )
 
-const chatHelp = `  /clear   forget the conversation
-  /help    this text
-  /exit    leave (or Ctrl-D)
-  Ctrl-C stops an answer. A line that ends in \ goes on in the next one.`
-
-// chat talks until the input ends. The whole conversation is sent every time: what was said before is found in the
-// cache and not computed again.
+// chat talks until the input ends: in a terminal with editing and rendering, elsewhere line by line. The whole
+// conversation is sent every time: what was said before is found in the cache and not computed again.
 func (a *app) chat(ctx context.Context, m *model.Model, f *runFlags) error {
-	lines := a.lineReader()
-	fmt.Fprintf(a.io.Err, "%s, context of %d tokens. /help for help, Ctrl-D leaves.\n", m.Info.Name, m.Context)
-	var msgs []model.Message
+	c := a.conversation(m, f)
+	in, isFile := a.io.In.(*os.File)
+	out, outFile := a.io.Out.(*os.File)
+	if isFile && outFile && a.io.OutTTY && a.getenv("TERM") != "dumb" {
+		o := chatui.Options{In: in, Out: out, Environ: a.io.Environ, Plain: a.getenv("NO_COLOR") != ""}
+		if st, err := a.store(); err == nil {
+			o.History = filepath.Join(st.Dir(), "chat_history")
+		}
+		return chatui.Run(ctx, c, o)
+	}
+	return a.plainChat(ctx, c)
+}
+
+// plainChat is the chat where there is no terminal to draw on.
+func (a *app) plainChat(ctx context.Context, c *conversation) error {
+	lines := &plainLines{in: bufio.NewReader(a.io.In), out: a.io.Err}
+	fmt.Fprintf(a.io.Err, "%s. /help for help, Ctrl-D leaves.\n", c.Title())
 	for {
 		line, err := readPrompt(lines)
 		if errors.Is(err, io.EOF) {
@@ -35,48 +44,42 @@ func (a *app) chat(ctx context.Context, m *model.Model, f *runFlags) error {
 		if err != nil {
 			return err
 		}
-		switch strings.TrimSpace(line) {
-		case "":
-			continue
-		case "/exit", "/quit", "/bye":
-			return nil
-		case "/clear":
-			msgs = nil
-			fmt.Fprintln(a.io.Err, "The conversation is forgotten.")
-			continue
-		case "/help":
-			fmt.Fprintln(a.io.Err, chatHelp)
+		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		if msgs, err = a.turn(ctx, m, f, msgs, line); err != nil {
-			return err
+		if strings.HasPrefix(line, "/") {
+			reply, say, quit := c.Command(line)
+			if quit {
+				return nil
+			}
+			if reply != "" {
+				fmt.Fprintln(a.io.Err, a.printable(reply))
+			}
+			if line = say; say == "" {
+				continue
+			}
 		}
+		a.plainTurn(ctx, c, line)
 	}
 }
 
-// turn answers one message. A message that cannot be answered is reported and left out of the conversation.
-func (a *app) turn(ctx context.Context, m *model.Model, f *runFlags, msgs []model.Message, line string) ([]model.Message, error) {
-	next := append(msgs[:len(msgs):len(msgs)], model.Message{Role: "user", Content: line})
-	if len(msgs) == 0 {
-		next = f.opening(line)
-	}
+func (a *app) plainTurn(ctx context.Context, c *conversation, line string) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	tokens, err := f.tokens(ctx, m, next)
-	if err != nil {
-		a.note("%s", oneLine(err))
-		return msgs, nil
+	ends := "\n"
+	note, err := c.Answer(ctx, line, func(_ bool, text string) {
+		fmt.Fprint(a.io.Out, a.printable(text))
+		ends = text
+	})
+	if !strings.HasSuffix(ends, "\n") {
+		fmt.Fprintln(a.io.Out)
 	}
-	text, err := a.answer(ctx, m, tokens, f)
-	f.loaded = 0
+	for line := range strings.Lines(note) {
+		a.note("%s", strings.TrimRight(line, "\n"))
+	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		a.note("%s", oneLine(err))
-		return msgs, nil
 	}
-	if f.raw {
-		return nil, nil // every text stands for itself
-	}
-	return append(next, model.Message{Role: "assistant", Content: text}), nil
 }
 
 // interruptible gives a context that Ctrl-C ends, once, without ending the program.
@@ -99,79 +102,25 @@ func interruptible(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// A lineReader reads one line; more is the prompt of a continued one.
-type lineReader interface {
-	read(more bool) (string, error)
-}
-
 const (
 	firstPrompt = ">>> "
 	morePrompt  = "... "
 )
 
-// readPrompt reads lines until one does not end in a backslash.
-func readPrompt(r lineReader) (string, error) {
+// readPrompt reads lines until one does not end in a backslash, or a text in three quotes ends.
+func readPrompt(r *plainLines) (string, error) {
 	var b strings.Builder
 	for {
 		line, err := r.read(b.Len() > 0)
 		if err != nil {
 			return "", err
 		}
-		rest, more := strings.CutSuffix(line, `\`)
-		b.WriteString(rest)
+		b.WriteString(line)
+		text, more := chatui.Complete(b.String())
 		if !more {
-			return b.String(), nil
+			return text, nil
 		}
 		b.WriteByte('\n')
-	}
-}
-
-func (a *app) lineReader() lineReader {
-	in, ok := a.io.In.(*os.File)
-	if ok && a.io.OutTTY && a.getenv("TERM") != "dumb" {
-		rw := struct {
-			io.Reader
-			io.Writer
-		}{a.io.In, a.io.Out}
-		t := term.NewTerminal(rw, firstPrompt)
-		t.SetBracketedPasteMode(false)
-		return &editor{fd: int(in.Fd()), term: t, paste: a.io.Out}
-	}
-	return &plainLines{in: bufio.NewReader(a.io.In), out: a.io.Err}
-}
-
-// editor reads lines with editing and history. The terminal is in raw mode only while a line is read.
-type editor struct {
-	fd    int
-	term  *term.Terminal
-	paste io.Writer
-}
-
-func (e *editor) read(more bool) (string, error) {
-	old, err := term.MakeRaw(e.fd)
-	if err != nil {
-		return "", err
-	}
-	defer term.Restore(e.fd, old)
-	if w, h, err := term.GetSize(e.fd); err == nil && w > 0 {
-		_ = e.term.SetSize(w, h)
-	}
-	prompt := firstPrompt
-	if more {
-		prompt = morePrompt
-	}
-	e.term.SetPrompt(prompt)
-	e.term.SetBracketedPasteMode(true)
-	defer e.term.SetBracketedPasteMode(false)
-	var pasted strings.Builder
-	for {
-		line, err := e.term.ReadLine()
-		if errors.Is(err, term.ErrPasteIndicator) { // lines of a paste belong together
-			pasted.WriteString(line + "\n")
-			e.term.SetPrompt(morePrompt)
-			continue
-		}
-		return pasted.String() + line, err
 	}
 }
 

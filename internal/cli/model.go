@@ -114,6 +114,10 @@ func (s *sampling) request(tokens []int32) (*engine.Request, error) {
 
 // stats writes what a request took.
 func (a *app) stats(u engine.Usage, loaded time.Duration, sampled bool) {
+	a.note("%s", statsText(u, loaded, sampled))
+}
+
+func statsText(u engine.Usage, loaded time.Duration, sampled bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "prompt %d tokens", u.Prompt)
 	if u.Cached > 0 {
@@ -133,18 +137,22 @@ func (a *app) stats(u engine.Usage, loaded time.Duration, sampled bool) {
 	if sampled {
 		fmt.Fprintf(&b, "; seed %d", u.Seed)
 	}
-	a.note("%s", b.String())
+	return b.String()
+}
+
+// cutOff says what ended an answer that the model had not ended.
+func (a *app) cutOff(ev engine.Event, s *sampling, m *model.Model) string {
+	if s.maxTokens > 0 && ev.Usage.Generated >= s.maxTokens {
+		return fmt.Sprintf("the answer was cut off after %d tokens (--max-tokens)", ev.Usage.Generated)
+	}
+	return fmt.Sprintf("the answer was cut off: the context of %d tokens is full (--context makes it larger)", m.Context)
 }
 
 // finished turns the last event of a stream into an error, and says what cut an answer short.
 func (a *app) finished(ev engine.Event, s *sampling, m *model.Model) error {
 	switch ev.Reason {
 	case engine.FinishLength:
-		if s.maxTokens > 0 && ev.Usage.Generated >= s.maxTokens {
-			a.note("the answer was cut off after %d tokens (--max-tokens)", ev.Usage.Generated)
-		} else {
-			a.note("the answer was cut off: the context of %d tokens is full (--context makes it larger)", m.Context)
-		}
+		a.note("%s", a.cutOff(ev, s, m))
 	case engine.FinishCancelled:
 		return context.Canceled // whoever stopped it knows why
 	case engine.FinishError:

@@ -19,36 +19,55 @@ type Message struct {
 // ErrNoTemplate says that a model has no chat template: it continues text.
 var ErrNoTemplate = errors.New("the model has no chat template; give it a text to continue")
 
+// A Prompt is a rendered conversation.
+type Prompt struct {
+	Text   string
+	Tokens []int32
+}
+
 // Chat returns the tokens of a conversation, up to where the assistant's answer begins. Control tokens come from
 // the template only: no message can write one.
 func (m *Model) Chat(ctx context.Context, messages []Message) ([]int32, error) {
+	p, err := m.Prompt(ctx, messages, nil)
+	return p.Tokens, err
+}
+
+// Prompt is Chat with the text beside the tokens. thinking, where it is not nil, is what templates that can switch
+// reasoning on and off are told.
+func (m *Model) Prompt(ctx context.Context, messages []Message, thinking *bool) (Prompt, error) {
 	if !m.HasTemplate {
-		return nil, ErrNoTemplate
+		return Prompt{}, ErrNoTemplate
 	}
 	if m.templateErr != nil {
-		return nil, fmt.Errorf("the model's chat template cannot be read (--raw goes without): %w", m.templateErr)
+		return Prompt{}, fmt.Errorf("the model's chat template cannot be read (--raw goes without): %w", m.templateErr)
 	}
 	b, err := json.Marshal(messages)
 	if err != nil {
-		return nil, err
+		return Prompt{}, err
 	}
 	list, err := chattmpl.ParseJSON(b)
 	if err != nil {
-		return nil, err
+		return Prompt{}, err
+	}
+	extra := m.templateVariables()
+	if thinking != nil {
+		for _, key := range []string{"enable_thinking", "thinking"} { // families call it by two names
+			extra = append(extra, chattmpl.KV{Key: key, Value: chattmpl.Bool(*thinking)})
+		}
 	}
 	out, err := m.template.Render(ctx, chattmpl.Input{
 		Messages:            list,
 		AddGenerationPrompt: true,
-		Extra:               m.templateVariables(),
+		Extra:               extra,
 	}, chattmpl.Limits{})
 	if err != nil {
-		return nil, fmt.Errorf("the model's chat template refused the conversation: %w", err)
+		return Prompt{}, fmt.Errorf("the model's chat template refused the conversation: %w", err)
 	}
 	var parts []tokenizer.Part
 	for _, s := range out.Spans() {
 		parts = append(parts, tokenizer.Part{Text: s.Text, Special: !s.FromInput})
 	}
-	return m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{}), nil
+	return Prompt{Text: out.Text(), Tokens: m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{})}, nil
 }
 
 // templateVariables are those that transformers gives every template.
