@@ -2,6 +2,8 @@
 // arrow points the wrong way; it has nothing to run.
 package arrows
 
+import "strings"
+
 // A rule forbids packages under one path to import packages under another, and says why.
 type rule struct{ from, to, why string }
 
@@ -33,4 +35,37 @@ var forbidden = []rule{
 	{"internal/backend", "net/http", "a backend serves no protocol"},
 	{"internal/family", "net/http", "a checkpoint is a file, not a download"},
 	{"internal/model", "internal/cli", "commands call the model, not the other way round"},
+	{"internal/model", "internal/server", "opening a model serves no protocol"},
+	{"internal/pool", "internal", "what is kept loaded comes in as a type parameter"},
+	{"internal/auth", "internal", "who may ask does not depend on what is asked"},
+	{"internal/toolfmt", "internal/tokenizer", "calls are text, not ids"},
+	{"internal/toolfmt", "internal/engine", "calls are text, whoever generates it"},
+	{"internal/toolfmt", "net/http", "the forms of families are no vendor's API"},
+	{"internal/server/openai", "internal/server/anthropic", "a dialect knows no other"},
+	{"internal/server/openai", "internal/server/ollama", "a dialect knows no other"},
+	{"internal/server/openai", "internal/engine", "a dialect decodes into package chat's requests"},
+	{"internal/server/anthropic", "internal/server/openai", "a dialect knows no other"},
+	{"internal/server/anthropic", "internal/server/ollama", "a dialect knows no other"},
+	{"internal/server/anthropic", "internal/engine", "a dialect decodes into package chat's requests"},
+	{"internal/server/ollama", "internal/server/openai", "a dialect knows no other"},
+	{"internal/server/ollama", "internal/server/anthropic", "a dialect knows no other"},
+	{"internal/server/ollama", "internal/engine", "a dialect decodes into package chat's requests"},
+	{"internal/server", "internal/cli", "commands start the server, not the other way round"},
 }
+
+// allows reports whether package from may import path under the rule. Parts of one tree may import each other.
+func (r rule) allows(from, path string) bool {
+	return !within(from, module+r.from) || !within(path, r.target()) || within(path, module+r.from)
+}
+
+// target is the import path of what a rule forbids: a package of this module or of another.
+func (r rule) target() string {
+	if within(r.to, "internal") || within(r.to, "cmd") {
+		return module + r.to
+	}
+	return r.to
+}
+
+const module = "github.com/baleenrun/baleen/"
+
+func within(path, tree string) bool { return path == tree || strings.HasPrefix(path, tree+"/") }

@@ -1,48 +1,51 @@
 package arrows
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
-
-const module = "github.com/baleenrun/baleen/"
 
 type listed struct {
 	ImportPath string
 	Doc        string
-	Dir        string
 	Imports    []string
-	Name       string
 }
 
-func packages(t *testing.T) []listed {
-	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Dir,Imports,Name", "./...")
-	cmd.Dir = root
+// list asks the go command for all packages of the module, once.
+var list = sync.OnceValues(func() ([]listed, error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Imports", "./...")
+	cmd.Dir = filepath.Join("..", "..")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	var ps []listed
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			break
+			return ps, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, fmt.Errorf("go list: %w", err)
 		}
 		ps = append(ps, p)
+	}
+})
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	ps, err := list()
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(ps) < 10 {
 		t.Fatalf("go list found only %d packages", len(ps))
@@ -50,27 +53,65 @@ func packages(t *testing.T) []listed {
 	return ps
 }
 
-func within(path, tree string) bool {
-	return path == tree || strings.HasPrefix(path, tree+"/")
-}
-
 // TestImportsPointOneWay holds the arrows of docs/ARCHITECTURE.md against the code.
 func TestImportsPointOneWay(t *testing.T) {
-	for _, p := range packages(t) {
-		for _, imp := range p.Imports {
-			for _, f := range forbidden {
-				if !within(p.ImportPath, module+f.from) {
-					continue
-				}
-				to := f.to
-				if strings.HasPrefix(to, "internal/") || to == "cmd" {
-					to = module + to
-				}
-				if within(imp, to) {
+	ps := packages(t)
+	for _, f := range forbidden {
+		from, to := false, !within(f.target(), module+"internal")
+		for _, p := range ps {
+			from = from || within(p.ImportPath, module+f.from)
+			to = to || within(p.ImportPath, f.target())
+			for _, imp := range p.Imports {
+				if !f.allows(p.ImportPath, imp) {
 					t.Errorf("%s imports %s: %s", p.ImportPath, imp, f.why)
 				}
 			}
 		}
+		if !from || !to {
+			t.Errorf("the rule %s ↛ %s names a package that does not exist", f.from, f.to)
+		}
+	}
+}
+
+// TestRulesForbid holds rules against imports that they are there for, and some that they are not.
+func TestRulesForbid(t *testing.T) {
+	for _, test := range []struct {
+		r          rule
+		from, path string
+		allowed    bool
+	}{
+		{rule{"internal/quant", "internal", ""}, module + "internal/quant", module + "internal/mmap", false},
+		{rule{"internal/quant", "internal", ""}, module + "internal/quant", "internal/cpu", true},
+		{rule{"internal/quant", "internal", ""}, module + "internal/quant", module + "internal/quant/part", true},
+		{rule{"internal/quant", "internal", ""}, module + "internal/quantity", module + "internal/mmap", true},
+		{rule{"internal/engine", "net/http", ""}, module + "internal/engine", "net/http/httptest", false},
+		{rule{"internal/engine", "net/http", ""}, module + "internal/server", "net/http", true},
+		{rule{"internal/engine", "internal/backend/cpu", ""}, module + "internal/engine", module + "internal/backend", true},
+		{rule{"internal/engine", "internal/backend/cpu", ""}, module + "internal/engine/part", module + "internal/backend/cpu/isa", false},
+	} {
+		if got := test.r.allows(test.from, test.path); got != test.allowed {
+			t.Errorf("%s ↛ %s: %s imports %s: allowed %v", test.r.from, test.r.to, test.from, test.path, got)
+		}
+	}
+}
+
+// TestArchitectureNamesEveryPackage wants each package below internal in the table of docs/ARCHITECTURE.md.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{"internal/arrows": true} // has only rules
+	for _, p := range packages(t) {
+		path, ok := strings.CutPrefix(p.ImportPath, module)
+		if !ok || !within(path, "internal") {
+			continue
+		}
+		top := strings.Join(strings.SplitN(path, "/", 3)[:2], "/")
+		if !seen[top] && !strings.Contains(string(page), "`"+top+"`") {
+			t.Errorf("docs/ARCHITECTURE.md does not name %s", top)
+		}
+		seen[top] = true
 	}
 }
 
