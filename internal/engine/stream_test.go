@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/sample"
@@ -153,9 +154,14 @@ func TestHammer(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		// A stream may end a moment before the counters of its last step are published.
 		st := e.Stats()
+		for deadline := time.Now().Add(10 * time.Second); st.Running+st.Waiting+st.Swapped != 0 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+			st = e.Stats()
+		}
 		if st.Running != 0 || st.Waiting != 0 || st.Swapped != 0 {
-			t.Errorf("%+v", st)
+			t.Errorf("all streams have ended: %+v", st)
 		}
 	}
 }
