@@ -115,29 +115,27 @@ type Lease[M Model] struct {
 // nobody for the load of another key. keep is how long the model stays after this lease (0: it goes at once,
 // negative: for good); nil leaves what an earlier lease of this load said.
 func (p *Pool[M]) Acquire(ctx context.Context, key string, keep *time.Duration) (*Lease[M], error) {
-	for {
-		e, cold, err := p.enter(ctx, key, keep)
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case <-e.ready:
-		case <-ctx.Done():
-			p.leave(e)
-			return nil, context.Cause(ctx)
-		}
-		if e.err != nil {
-			p.leave(e)
-			return nil, e.err
-		}
-		p.mu.Lock()
-		e.waiters--
-		e.leases++
-		p.stopTimer(e)
-		e.used = time.Now()
-		p.mu.Unlock()
-		return &Lease[M]{Model: e.model, Cold: cold, p: p, e: e}, nil
+	e, cold, err := p.enter(ctx, key, keep)
+	if err != nil {
+		return nil, err
 	}
+	select {
+	case <-e.ready:
+	case <-ctx.Done():
+		p.leave(e)
+		return nil, context.Cause(ctx)
+	}
+	if e.err != nil {
+		p.leave(e)
+		return nil, e.err
+	}
+	p.mu.Lock()
+	e.waiters--
+	e.leases++
+	p.stopTimer(e)
+	e.used = time.Now()
+	p.mu.Unlock()
+	return &Lease[M]{Model: e.model, Cold: cold, p: p, e: e}, nil
 }
 
 // leave takes back a waiter that did not get a lease.

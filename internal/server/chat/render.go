@@ -257,8 +257,11 @@ func (m *Model) fillIn(p *prompt, r *Request) error {
 			continue
 		}
 		parts := []tokenizer.Part{
-			{Text: f.prefix, Special: true}, {Text: r.Prompt},
-			{Text: f.suffix, Special: true}, {Text: r.Suffix}, {Text: f.middle, Special: true},
+			{Text: f.prefix, Special: true},
+			{Text: r.Prompt},
+			{Text: f.suffix, Special: true},
+			{Text: r.Suffix},
+			{Text: f.middle, Special: true},
 		}
 		if f.suffixFirst {
 			parts = []tokenizer.Part{{Text: f.suffix, Special: true}, {Text: r.Suffix}, {Text: f.prefix, Special: true}, {Text: r.Prompt}}

@@ -159,32 +159,35 @@ func (s *Stream) Next() (Delta, bool) {
 	if s.done {
 		return Delta{}, false
 	}
-	for s.open > 0 {
-		var d Delta
-		var ok bool
-		if s.merged != nil {
-			d, ok = <-s.merged
-		} else {
-			d, ok = s.choices[0].next()
+	if d, ok := s.pull(); ok {
+		if d.Kind != Finish {
+			return d, true
 		}
-		if !ok { // cannot be: each answer ends with its Finish
-			break
+		s.open--
+		s.end = d.Reason.String()
+		if d.Err != nil && s.failed == nil {
+			s.failed, s.end = d.Err, d.Err.Kind.String()
+			s.cancel(d.Err) // the other answers end, too
 		}
-		if d.Kind == Finish {
-			s.open--
-			s.end = d.Reason.String()
-			if d.Err != nil && s.failed == nil {
-				s.failed, s.end = d.Err, d.Err.Kind.String()
-				s.cancel(d.Err) // the other answers end, too
-			}
-			d.Err = nil
-		}
+		d.Err = nil
 		return d, true
 	}
 	s.done = true
 	u := s.usage()
 	s.finish(u)
 	return Delta{Kind: Done, Usage: u, Err: s.failed}, true
+}
+
+// pull waits for the next delta of any answer; false when all have ended.
+func (s *Stream) pull() (d Delta, ok bool) {
+	switch {
+	case s.open == 0:
+		return d, false
+	case s.merged != nil:
+		d, ok = <-s.merged
+		return d, ok
+	}
+	return s.choices[0].next()
 }
 
 // All yields the deltas up to and including Done. Leaving the loop early closes the stream.
