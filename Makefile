@@ -11,12 +11,12 @@ TOOL = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build test check cross models unit purego arm64 race fuzz generate
+.PHONY: build test check cross models sdks unit purego arm64 race fuzz generate
 
 build:
 	$(GO) build -o baleen ./cmd/baleen
 
-test: check cross models unit purego arm64 race
+test: check cross models sdks unit purego arm64 race
 
 check:
 	@out=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -32,8 +32,15 @@ cross:
 models:
 	$(GO) run ./cmd/baleen pull smollm2-135m qwen2.5-coder-0.5b gemma3-270m
 
+# The official client libraries that run against the server.
+sdks:
+	scripts/get-sdks .cache/sdk
+
+unit: export BALEEN_TEST_MODELS = 1
+unit: export BALEEN_TEST_PYTHON = $(CURDIR)/.cache/sdk/python/bin/python
+unit: export BALEEN_TEST_NODE = $(CURDIR)/.cache/sdk/node
 unit:
-	BALEEN_TEST_MODELS=1 $(GO) test -timeout 20m ./...
+	$(GO) test -timeout 20m ./...
 
 # The plain Go definitions alone, as on processors that have no kernels of their own.
 purego:
