@@ -16,7 +16,10 @@ var pathParam = regexp.MustCompile(`\{([a-z_]+)(\.\.\.)?\}`)
 
 // document writes the OpenAPI document of all routes.
 func (s *Server) document() ([]byte, error) {
-	paths := map[string]map[string]any{}
+	paths, schemas := map[string]map[string]any{}, map[string]any{}
+	for _, d := range s.dialects {
+		s.objects(d, schemas)
+	}
 	for pattern, list := range s.routes {
 		p := strings.ReplaceAll(pattern, "{$}", "")
 		p = pathParam.ReplaceAllString(p, "{$1}")
@@ -33,12 +36,61 @@ func (s *Server) document() ([]byte, error) {
 		"openapi": "3.1.0",
 		"info":    map[string]any{"title": "Baleen", "version": s.o.Version, "description": "Language models on this machine, by the APIs of several vendors."},
 		"paths":   paths,
-		"components": map[string]any{"securitySchemes": map[string]any{
+		"components": map[string]any{"schemas": schemas, "securitySchemes": map[string]any{
 			"bearer": map[string]any{"type": "http", "scheme": "bearer"},
 			"key":    map[string]any{"type": "apiKey", "in": "header", "name": "x-api-key"},
 		}},
 	}
 	return json.MarshalIndent(doc, "", " ")
+}
+
+// objects adds the objects that a dialect's requests have to a list of schemas.
+func (s *Server) objects(d Dialect, schemas map[string]any) {
+	known := map[string]bool{}
+	for _, r := range d.Routes() {
+		for _, o := range r.Objects {
+			known[o.Title()] = true
+		}
+	}
+	for _, r := range d.Routes() {
+		for _, o := range r.Objects {
+			schemas[schemaName(d, o.Title())] = refer(d, known, fields.Schema(o))
+		}
+	}
+}
+
+// schemaName is the name of an object among those of all dialects.
+func schemaName(d Dialect, title string) string {
+	return d.Name() + "." + strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, title)
+}
+
+// refer replaces the names of objects in a schema by references to them. Names of others are left out.
+func refer(d Dialect, known map[string]bool, schema any) any {
+	switch v := schema.(type) {
+	case map[string]any:
+		if name, ok := v[fields.ObjectKey].(string); ok && known[name] {
+			return map[string]any{"$ref": "#/components/schemas/" + schemaName(d, name)}
+		}
+		out := map[string]any{}
+		for k, x := range v {
+			if k != fields.ObjectKey {
+				out[k] = refer(d, known, x)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = refer(d, known, x)
+		}
+		return out
+	}
+	return schema
 }
 
 func operation(e entry) map[string]any {
@@ -77,7 +129,11 @@ func operation(e entry) map[string]any {
 		op["parameters"] = params
 	}
 	if r.Body != nil {
-		op["requestBody"] = map[string]any{"required": true, "content": map[string]any{"application/json": map[string]any{"schema": fields.Schema(r.Body)}}}
+		known := map[string]bool{}
+		for _, o := range r.Objects {
+			known[o.Title()] = true
+		}
+		op["requestBody"] = map[string]any{"required": true, "content": map[string]any{"application/json": map[string]any{"schema": refer(e.dialect, known, fields.Schema(r.Body))}}}
 	}
 	if r.Scope != auth.Public {
 		op["security"] = []any{map[string]any{"bearer": []string{}}, map[string]any{"key": []string{}}, map[string]any{}}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -414,6 +415,17 @@ func TestMetricsAndDocuments(t *testing.T) {
 		if paths[p] == nil {
 			t.Errorf("the document lacks %s", p)
 		}
+	}
+	text := w.Do(t, "GET", "/openapi.json", "").Body
+	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	refs := regexp.MustCompile(`"#/components/schemas/([^"]+)"`).FindAllStringSubmatch(text, -1)
+	for _, m := range refs {
+		if schemas[m[1]] == nil {
+			t.Errorf("%s is referred to and not there", m[1])
+		}
+	}
+	if len(refs) < 5 || strings.Contains(text, "x-object") {
+		t.Errorf("%d references to objects", len(refs))
 	}
 	if !strings.Contains(w.Log(), `"prompt":`) || !strings.Contains(w.Log(), `"rate":`) {
 		t.Errorf("the log row lacks counts: %s", w.Log())

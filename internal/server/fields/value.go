@@ -279,6 +279,9 @@ func bound(f float64) string {
 	return strconv.FormatFloat(f, 'g', 12, 64)
 }
 
+// ObjectKey is the key under which Schema names the table of an object, for those who know the tables.
+const ObjectKey = "x-object"
+
 // Schema is the type as a JSON Schema.
 func (t Type) Schema() map[string]any {
 	s := map[string]any{}
@@ -303,6 +306,9 @@ func (t Type) Schema() map[string]any {
 	}
 	if t.items != nil {
 		s["items"] = t.items.Schema()
+	}
+	if t.ref != "" {
+		s[ObjectKey] = t.ref
 	}
 	if t.minItems > 0 {
 		s["minItems"] = t.minItems
