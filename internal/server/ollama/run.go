@@ -69,6 +69,7 @@ func (d *dialect) run(w http.ResponseWriter, r *http.Request, a *answer, empty b
 		return named(err)
 	}
 	defer s.Close()
+	lease.Release() // the stream has its own
 	return a.write(w, s)
 }
 
