@@ -72,6 +72,7 @@ const (
 // waits for it.
 func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 	if f.Store.Has(e) {
+		f.Store.Sweep(e)
 		return f.Store.Located(e), nil
 	}
 	if err := store.CheckName(e.Name); err != nil {

@@ -604,3 +604,20 @@ func TestFullDiskIsSaidBefore(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestLeftoversOfAPublishedModelAreSwept(t *testing.T) {
+	data := content(1000)
+	f, _ := newFetcher(t, serve(data))
+	e := entry(data, hfSource())
+	if _, err := f.Fetch(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	// Killed after the name was there and before the rest was removed.
+	if err := errors.Join(os.MkdirAll(f.Store.Staging(e), 0o755), os.WriteFile(filepath.Join(f.Store.Models(), ".tiny.lock"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Fetch(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, f, e, data)
+}

@@ -51,6 +51,28 @@ func (s *Store) LockEntry(ctx context.Context, e Entry, waiting func()) (*Lock, 
 	}
 }
 
+// Sweep removes what a process that was killed left of an entry that is there all the same: killed between publishing
+// and cleaning up. Where another process is at work, it does that itself.
+func (s *Store) Sweep(e Entry) {
+	lock := filepath.Join(s.Models(), "."+encodeName(e.Name)+".lock")
+	if missing(lock) && missing(s.Staging(e)) {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	l, err := s.LockEntry(ctx, e, nil)
+	if err != nil {
+		return
+	}
+	_ = os.RemoveAll(s.Staging(e))
+	_ = l.Unlock()
+}
+
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return err != nil
+}
+
 func stillThere(f *os.File, path string) bool {
 	mine, err := f.Stat()
 	if err != nil {
