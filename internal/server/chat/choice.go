@@ -25,6 +25,7 @@ type choice struct {
 
 	out       []int32 // generated tokens, those that were put in by the server included
 	limit     int     // most tokens of out; negative: no bound
+	stopped   []int32 // the token that ended the answer, where one did
 	generated int     // tokens that the model generated, the one that ended it included
 	reasoning int
 	cut       bool // thinking was ended, so the budget holds no more
@@ -155,6 +156,7 @@ func (c *choice) engineDone(ev engine.Event) {
 // ended turns the engine's last event into the answer's.
 func (c *choice) ended(ev engine.Event) {
 	if ev.StopToken >= 0 {
+		c.stopped = []int32{ev.StopToken}
 		c.generated++
 		c.clock()
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,9 +99,10 @@ func (s *Stream) PromptCount() int { return len(s.prompt.tokens) }
 // PromptText returns the prompt as the model sees it.
 func (s *Stream) PromptText() string { return s.prompt.text }
 
-// Tokens returns prompt and answer as token ids, of the first answer. It is complete after Done.
+// Tokens returns prompt and answer as token ids, of the first answer, the token that ended it included: a prompt
+// that goes on behind them must see the turn closed. It is complete after Done.
 func (s *Stream) Tokens() []int32 {
-	return append(append([]int32(nil), s.prompt.tokens...), s.choices[0].out...)
+	return slices.Concat(s.prompt.tokens, s.choices[0].out, s.choices[0].stopped)
 }
 
 // Load returns how long the request waited for its model to be loaded.

@@ -41,7 +41,7 @@ func TestContextGoesOn(t *testing.T) {
 	if second["response"] != "Yes." || second["prompt_eval_cached_count"].(float64) < first["prompt_eval_count"].(float64) {
 		t.Errorf("%v behind %v", second, first)
 	}
-	want := prompts[0] + "Yes.<|im_start|>system\nYou are a whale.<|im_end|>\n<|im_start|>user\nAnd cold?<|im_end|>\n<|im_start|>assistant\n"
+	want := prompts[0] + "Yes.<|im_end|><|im_start|>system\nYou are a whale.<|im_end|>\n<|im_start|>user\nAnd cold?<|im_end|>\n<|im_start|>assistant\n"
 	if prompts[1] != want {
 		t.Errorf("the second prompt is %q\nwant %q", prompts[1], want)
 	}

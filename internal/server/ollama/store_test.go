@@ -204,4 +204,3 @@ func TestModelsOfOllamaRunInPlace(t *testing.T) {
 		t.Errorf("ours is %s", show)
 	}
 }
-

@@ -76,7 +76,7 @@ def generates():
     r = client.generate(M, "hi", options={"temperature": 0})
     assert r.response == "Hello!" and r.done and r.done_reason == "stop"
     assert r.eval_count == 7 and r.prompt_eval_count > 0 and r.total_duration > 0 and r.eval_duration > 0
-    assert len(r.context) == r.prompt_eval_count + 6
+    assert len(r.context) == r.prompt_eval_count + 7
     again = client.generate(M, "again", context=r.context)
     assert again.prompt_eval_count > len(r.context)
     assert client.generate(M, "hi", system="Be short.", options=Options(temperature=0.0, seed=1)).response == "Hello!"
