@@ -37,7 +37,8 @@ func talk() []Message {
 		{Role: "system", Content: "Be kind."},
 		{Role: "user", Content: "Paris and Rome?"},
 		{Role: "assistant", Content: "Looking.", Reasoning: "two calls", Calls: []Call{
-			{ID: "call_a", Name: "get_weather", Arguments: `{"location": "Paris"}`}, {ID: "call_b", Name: "list_files", Arguments: ""}}},
+			{ID: "call_a", Name: "get_weather", Arguments: `{"location": "Paris"}`}, {ID: "call_b", Name: "list_files", Arguments: ""},
+		}},
 		{Role: "tool", CallID: "call_a", Content: "sunny"},
 		{Role: "tool", CallID: "call_b", Content: "a.go"},
 		{Role: "user", Content: "Thanks."},

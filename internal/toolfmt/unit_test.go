@@ -136,8 +136,11 @@ func TestStreams(t *testing.T) {
 		{"hermes", []string{"a <tool", "box>"}, []string{"a", " <toolbox>"}},
 		{"hermes", []string{"x {", "\"na", "ge\": 1}"}, []string{"x", "", " {\"nage\": 1}"}},
 		{"hermes", []string{"{\"name\": ", "\"Ann", "\", ", "\"age\": 3}"}, []string{"", "", "{\"name\": \"Ann\",", " \"age\": 3}"}},
-		{"hermes", []string{"<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"a", ".go\", \"content\": \"one", " two", "\"}}"},
-			[]string{`[write_file]{"path": "a`, `.go", "content": "one`, ` two`, `"}`}},
+		{
+			"hermes",
+			[]string{"<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"a", ".go\", \"content\": \"one", " two", "\"}}"},
+			[]string{`[write_file]{"path": "a`, `.go", "content": "one`, ` two`, `"}`},
+		},
 		{"hermes", []string{"<tool_call>\n{\"name\": \"set_timer\", \"arguments\": {\"minutes\": \"1", "2\",", " \"label\": \"t"}, []string{"[set_timer]", `{"minutes": 12`, `, "label": "t`}},
 		{"harmony", []string{"<|channel|>analysis<|message|>th", "ink<|en", "d|>"}, []string{"th", "ink", ""}},
 		{"pythonic", []string{"get", "ting", " on"}, []string{"", "getting", " on"}},

@@ -83,7 +83,7 @@ func (x *xmlCall) between(s string, eof bool) (st status, over bool) {
 	}
 	i := skipSpace(s, x.pos)
 	rest := s[i:]
-	if x.tags.param == functionTags.param && len(x.ms) == 0 && (strings.HasPrefix(rest, paramTags.param)) {
+	if x.tags.param == functionTags.param && len(x.ms) == 0 && strings.HasPrefix(rest, paramTags.param) {
 		x.tags = paramTags
 	}
 	switch {
