@@ -25,7 +25,7 @@ var messageTable = &fields.Table[chat.Message]{Name: "message", IgnoreUnknown: t
 	}),
 	honoured("tool_calls", fields.List(fields.Object("tool call")), "the assistant's calls", func(m *chat.Message, v fields.Value) error {
 		for _, it := range v.Items() {
-			var c chat.Call
+			c := chat.Call{Arguments: "{}"}
 			if err := toolCallTable.DecodeValue(it, &c); err != nil {
 				return err
 			}
@@ -109,9 +109,6 @@ func pair(ms []chat.Message) {
 				c := &m.Calls[j]
 				if c.ID == "" {
 					c.ID = fmt.Sprintf("call_%d", n)
-				}
-				if c.Arguments == "" {
-					c.Arguments = "{}"
 				}
 				n++
 				waiting = append(waiting, open{c.ID, c.Name})
