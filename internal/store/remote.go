@@ -77,6 +77,9 @@ func Remote(arg string, bare bool) (e Entry, ok bool, err error) {
 	default:
 		return Entry{}, false, nil
 	}
+	if err == nil {
+		err = CheckName(e.Name)
+	}
 	return e, true, err
 }
 
