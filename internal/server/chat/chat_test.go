@@ -70,6 +70,18 @@ func TestReasoningAndCalls(t *testing.T) {
 	}
 }
 
+// A small model may go on with one call for as long as there is room.
+func TestLoopOfCallsEnds(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(string) string {
+		return servertest.ToolCall("add", `{"a": 1}`) + servertest.ToolCall("add", `{"a": 2}`) +
+			strings.Repeat(servertest.ToolCall("add", `{"a": 1}`), 30)
+	}})
+	_, _, calls, finish, done := run(t, w, &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}})
+	if len(calls) > 4 || len(calls) < 3 || finish[0].Reason != chat.ToolCalls || done.Err != nil {
+		t.Errorf("%d calls, %+v", len(calls), finish)
+	}
+}
+
 func TestStopStringsCutTextAlone(t *testing.T) {
 	w := servertest.New(t, servertest.Options{Script: func(string) string {
 		return "<think>\nEND of thought\n</think>\n\nOne END two " + servertest.ToolCall("add", `{"a": "END"}`)

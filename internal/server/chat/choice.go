@@ -2,6 +2,7 @@ package chat
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,6 +22,8 @@ type choice struct {
 	engine  *engine.Stream
 	decoder *tokenizer.Decoder
 	parser  *toolfmt.Parser // nil: a text that is continued
+	made    []string        // calls of this answer
+	looping bool            // one of them came again: a small model would go on with it until the context is full
 	stop    matcher
 
 	out       []int32 // generated tokens, those that were put in by the server included
@@ -298,9 +301,12 @@ func (c *choice) take(events []toolfmt.Event) bool {
 			c.calls++
 			c.cutCall = c.cutCall || ev.Cut
 			c.push(Delta{Kind: CallEnd, Index: ev.Index, Call: &Call{ID: c.ids[ev.Index], Name: ev.Call.Name, Arguments: ev.Call.Arguments}})
+			again := ev.Call.Name + " " + ev.Call.Arguments
+			c.looping = c.looping || slices.Contains(c.made, again)
+			c.made = append(c.made, again)
 		}
 	}
-	if c.parser.Done() && c.calls > 0 {
+	if (c.parser.Done() || c.looping) && c.calls > 0 {
 		c.drain()
 		c.end(ToolCalls, "", nil)
 		return true
