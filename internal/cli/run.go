@@ -53,7 +53,8 @@ func (a *app) runCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args, f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args, f) },
+		ValidArgsFunction: a.completeModels,
 	}
 	cmd.Flags().StringVar(&f.system, "system", "", "instructions that stand before the conversation")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "continue the prompt as plain text, without a chat template")

@@ -1,0 +1,335 @@
+package cli
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/baleenrun/baleen/internal/gguf"
+)
+
+// splitFile writes a model as two files, as llama.cpp's splitter does, and returns the first.
+func splitFile(t *testing.T, model, dir string) string {
+	t.Helper()
+	f, err := gguf.Open(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tensors := f.Tensors()
+	half := len(tensors) / 2
+	var first string
+	for i, part := range [][]*gguf.Tensor{tensors[:half], tensors[half:]} {
+		path := filepath.Join(dir, fmt.Sprintf("tiny-%05d-of-00002.gguf", i+1))
+		if i == 0 {
+			first = path
+		}
+		out, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := gguf.NewWriter(out)
+		set := func(key string, v any) {
+			if err := w.Set(key, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i == 0 {
+			for _, key := range f.Keys() {
+				v, _ := f.Get(key)
+				set(key, v)
+			}
+		}
+		set("split.no", uint16(i))
+		set("split.count", uint16(2))
+		set("split.tensors.count", int32(len(tensors)))
+		for _, tensor := range part {
+			if err := w.AddTensor(tensor.Name, tensor.Dims, tensor.Type); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tensor := range part {
+			if err := w.WriteTensor(tensor.Name, tensor.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return first
+}
+
+// sealed makes a folder read-only while the test runs and returns what is in it.
+func sealed(t *testing.T, dir string) func() []string {
+	t.Helper()
+	list := func() []string {
+		var out []string
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil {
+				out = append(out, fmt.Sprintf("%s %d %v", path, info.Size(), info.ModTime()))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	return list
+}
+
+// TestModelsRunInPlace runs a model out of Ollama's store, the Hugging Face cache and LM Studio's folder, where it is
+// split over two files, and compares with the file itself.
+func TestModelsRunInPlace(t *testing.T) {
+	file := tinyFile(t, "")
+	weights, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := command(t, "", "run", file, "once upon a time", "-n", "5")
+	if want.status != exitOK {
+		t.Fatalf("%+v", want)
+	}
+	home := t.TempDir()
+	put := func(path string, b []byte) {
+		t.Helper()
+		path = filepath.Join(home, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := sha256.Sum256(weights)
+	hexSum := hex.EncodeToString(sum[:])
+	put(".ollama/models/blobs/sha256-"+hexSum, weights)
+	put(".ollama/models/manifests/registry.ollama.ai/library/tiny/1b", fmt.Appendf(nil,
+		`{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}`, hexSum, len(weights)))
+	const repo = ".cache/huggingface/hub/models--org--tiny/"
+	put(repo+"blobs/"+hexSum, weights)
+	put(repo+"refs/main", []byte("abc"))
+	snapshot := filepath.Join(home, repo, "snapshots", "abc")
+	if err := os.MkdirAll(snapshot, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../blobs/"+hexSum, filepath.Join(snapshot, "tiny-Q8_0.gguf")); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	studio := filepath.Join(home, ".lmstudio", "models", "pub", "split")
+	if err := os.MkdirAll(studio, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	splitFile(t, file, studio)
+
+	list := sealed(t, home)
+	before := list()
+	env := []string{"HOME=" + home}
+	for _, name := range []string{"tiny:1b", "org/tiny", "org/tiny:Q8_0", "pub/split", filepath.Join(studio, "tiny-00002-of-00002.gguf"), studio, snapshot} {
+		o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "5")
+		if o.status != exitOK || o.out != want.out {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	o := commandEnv(t, env, "", "list", "--json")
+	var models []listedModel
+	if err := json.Unmarshal([]byte(o.out), &models); err != nil || len(models) != 3 {
+		t.Fatalf("%v: %+v", err, o)
+	}
+	for i, where := range []string{"Ollama", "Hugging Face", "LM Studio"} {
+		if models[i].Where != where || models[i].Problem != "" || models[i].Size < int64(len(weights)) || !strings.HasPrefix(models[i].Path, home) {
+			t.Errorf("%+v", models[i])
+		}
+	}
+	if o := commandEnv(t, env, "", "list"); !strings.Contains(o.out, "Ollama  ~") {
+		t.Errorf("%+v", o)
+	}
+	if o := commandEnv(t, env, "", "rm", "tiny:1b"); o.status != exitFailed || !strings.Contains(o.err, "belongs to Ollama") {
+		t.Errorf("%+v", o)
+	}
+	if o := commandEnv(t, env, "", "pull", "tiny:1b"); o.status != exitOK || !strings.Contains(o.err, "runs in place") {
+		t.Errorf("%+v", o)
+	}
+	if after := list(); strings.Join(after, "\n") != strings.Join(before, "\n") {
+		t.Errorf("the folders were changed:\n%s\n\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}
+
+func TestShowCopyRemove(t *testing.T) {
+	file := tinyFile(t, testTemplate)
+	env := []string{"BALEEN_HOME=" + t.TempDir()}
+	if o := commandEnv(t, env, "", "cp", file, "mine:v1"); o.status != exitOK {
+		t.Fatalf("%+v", o)
+	}
+	o := commandEnv(t, env, "", "show", "mine:v1", "--json", "--context", "512")
+	var s shownModel
+	if err := json.Unmarshal([]byte(o.out), &s); err != nil {
+		t.Fatalf("%v: %+v", err, o)
+	}
+	if s.Architecture != "llama" || s.Parameters == 0 || s.Quantization == "" || len(s.Roles) < 4 || s.Template != testTemplate ||
+		s.Context != 512 || s.Memory == nil || s.Memory.Weights == 0 || s.Memory.Cache == 0 || s.Path != file {
+		t.Errorf("%+v", s)
+	}
+	text := commandEnv(t, env, "", "show", "mine:v1").out
+	for _, want := range []string{"Architecture", "  attention", "Q8_0", "Context", "Memory", "fits"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if o := commandEnv(t, env, "", "show", "mine:v1", "--template"); strings.TrimSpace(o.out) != strings.TrimSpace(testTemplate) {
+		t.Errorf("%q", o.out)
+	}
+	if o := commandEnv(t, env, "", "rm", "mine:v1"); o.status != exitOK {
+		t.Errorf("%+v", o)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("removing the name removed the file: %v", err)
+	}
+	commandEnv(t, env, "", "show", "mine:v1").oneErrorLine(t, exitFailed, "no such model")
+	commandEnv(t, env, "", "show", "smollm2-135m").oneErrorLine(t, exitFailed, "baleen pull smollm2-135m fetches it")
+}
+
+func TestTokenizeCommands(t *testing.T) {
+	model := tinyFile(t, "")
+	strs := []string{"hello", "", "two\nlines", "日本語 😀", "<s>", strings.Repeat("a", 5000)}
+	var in bytes.Buffer
+	for _, s := range strs {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Write(append(b, '\n'))
+	}
+	ids := command(t, in.String(), "tokenize", model, "--jsonl")
+	if ids.status != exitOK || strings.Count(ids.out, "\n") != len(strs) {
+		t.Fatalf("%+v", ids)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(ids.out), "\n") {
+		var list []int32
+		if err := json.Unmarshal([]byte(line), &list); err != nil || list == nil {
+			t.Errorf("line %d: %q", i, line)
+		}
+	}
+	back := command(t, ids.out, "detokenize", model, "--jsonl")
+	for i, line := range strings.Split(strings.TrimSpace(back.out), "\n") {
+		var text string
+		if err := json.Unmarshal([]byte(line), &text); err != nil || text != strs[i] {
+			t.Errorf("line %d: %q, want %q", i, text, strs[i])
+		}
+	}
+	one := command(t, "", "tokenize", model, "hello")
+	if first, _, _ := strings.Cut(ids.out, "\n"); strings.TrimSpace(one.out) != first {
+		t.Errorf("as an argument %q, as JSON %q", one.out, first)
+	}
+	if piped := command(t, "hello", "tokenize", model); piped.out != one.out {
+		t.Errorf("piped %q, as an argument %q", piped.out, one.out)
+	}
+	if o := command(t, one.out, "detokenize", model); o.out != "hello\n" {
+		t.Errorf("%+v", o)
+	}
+	for _, bad := range []string{"hello", "3", "null", `["a"]`, `"a`} {
+		o := command(t, "\"fine\"\n"+bad+"\n", "tokenize", model, "--jsonl")
+		if o.status != exitFailed || !strings.Contains(o.err, "line 2: not a JSON string") || strings.Count(o.out, "\n") != 1 {
+			t.Errorf("%q: %+v", bad, o)
+		}
+	}
+	for _, bad := range []string{"99999999", "-1", "x"} {
+		command(t, bad, "detokenize", model).oneErrorLine(t, exitFailed, "is no token id")
+	}
+}
+
+func TestTemplateCommand(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	file := filepath.Join(t.TempDir(), "t.jinja")
+	if err := os.WriteFile(file, []byte(`{{ messages|length }}{{ tools }}{{ extra }}{% if messages|length > 1 %}{{ raise_exception("too many") }}{% endif %}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	in := `{"messages":[{"role":"user","content":"hi <b>"}],"add_generation_prompt":true}
+{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],"extra":[1]}
+[]
+`
+	o := command(t, in, "template", model, "--jsonl")
+	want := `{"text":"<user> hi <b>\n<assistant>"}
+{"text":"<user> a\n<assistant> b\n"}
+{"error":"not a JSON object"}
+`
+	if o.status != exitOK || o.out != want {
+		t.Errorf("%+v", o)
+	}
+	o = command(t, in, "template", "--file", file, "--jsonl")
+	lines := strings.Split(o.out, "\n")
+	if len(lines) != 4 || lines[0] != `{"text":"1None"}` || !strings.HasPrefix(lines[1], `{"error":"`) || !strings.Contains(lines[1], "too many") {
+		t.Errorf("%+v", o)
+	}
+	command(t, "", "template").oneErrorLine(t, exitUsage, "want MODEL or --file")
+	if o := command(t, `{"messages":[{"role":"user","content":"hi"}]}`, "template", model); o.out != "<user> hi\n" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestDoctorCommand(t *testing.T) {
+	o := command(t, "", "doctor", "--json", "--quick")
+	var r report
+	if err := json.Unmarshal([]byte(o.out), &r); err != nil {
+		t.Fatalf("%v: %+v", err, o)
+	}
+	if r.Processor.Cores < 1 || len(r.Levels) < 1 || r.Using == "" || len(r.Models) < 10 || r.GPUs == nil {
+		t.Errorf("%+v", r)
+	}
+	if o := command(t, "", "doctor", "--quick"); o.status != exitOK || !strings.Contains(o.out, "Processor") || !strings.Contains(o.out, "qwen3-8b") {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	o := command(t, "", "__complete", "run", "smol")
+	if !strings.Contains(o.out, "smollm2-135m") || !strings.Contains(o.out, "smollm3-3b") || strings.Contains(o.out, "qwen") {
+		t.Errorf("%+v", o)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if o := command(t, "", "completion", shell); o.status != exitOK || !strings.Contains(o.out, "baleen") {
+			t.Errorf("%s: status %d", shell, o.status)
+		}
+	}
+}
+
+func TestChatCommands(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	var out, errs bytes.Buffer
+	dir := t.TempDir()
+	in := "hello\n/set temperature 0.5\n/set top-p 9\n/set nonsense 1\n/show\n/save talk\n/clear\n/load talk\n/show conversation\n/retry\n/load ../x\n/nonsense\n\"\"\"two\nlines\"\"\"\n/exit\n"
+	status := Main([]string{"run", model, "-n", "4", "--threads", "1"}, IO{
+		In: strings.NewReader(in), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + dir, "TERM=dumb"},
+	})
+	if status != exitOK {
+		t.Fatalf("status %d: %s", status, errs.String())
+	}
+	for _, want := range []string{
+		"temperature is set", "top_p is 9", "there is no setting nonsense", "temperature          0.5", "top-p                off",
+		"2 messages are in", "2 messages are loaded", "user: hello", "no such file", "there is no command /nonsense",
+	} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("no %q in %q", want, errs.String())
+		}
+	}
+	if strings.Count(errs.String(), "cut off after 4 tokens") != 3 { // hello, its retry, two lines
+		t.Errorf("%q", errs.String())
+	}
+	if fi, err := os.Stat(filepath.Join(dir, "chats", "talk.json")); err != nil || fi.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		t.Errorf("%v, %v", fi, err)
+	}
+}
