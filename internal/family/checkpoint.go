@@ -154,6 +154,26 @@ func (c *Checkpoint) unwrap() {
 
 // readJSON reads an object; numbers keep their digits.
 func readJSON(path string) (map[string]any, error) {
+	data, err := readSmall(path)
+	if err != nil {
+		return nil, err
+	}
+	v, err := decodeJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("family: %s: %w", path, err)
+	}
+	return v, nil
+}
+
+// readSmall reads a regular file of at most maxJSON bytes. A pipe or a device could wait, or yield, without end.
+func readSmall(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("family: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("family: %s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("family: %w", err)
@@ -166,11 +186,7 @@ func readJSON(path string) (map[string]any, error) {
 	if len(data) > maxJSON {
 		return nil, fmt.Errorf("family: %s is longer than %d bytes", path, maxJSON)
 	}
-	v, err := decodeJSON(data)
-	if err != nil {
-		return nil, fmt.Errorf("family: %s: %w", path, err)
-	}
-	return v, nil
+	return data, nil
 }
 
 func decodeJSON(data []byte) (map[string]any, error) {

@@ -1,7 +1,6 @@
 package family
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -183,11 +182,8 @@ func (c *Checkpoint) hfStorage(i *Info) {
 
 // hfTemplate reads the chat template from its own file or the tokenizer's configuration.
 func (c *Checkpoint) hfTemplate() string {
-	path := filepath.Join(c.dir, "chat_template.jinja")
-	if info, err := os.Stat(path); err == nil && info.Size() <= maxJSON {
-		if b, err := os.ReadFile(path); err == nil {
-			return string(b)
-		}
+	if b, err := readSmall(filepath.Join(c.dir, "chat_template.jinja")); err == nil {
+		return string(b)
 	}
 	for _, file := range []string{"chat_template.json", "tokenizer_config.json"} {
 		d, err := readJSON(filepath.Join(c.dir, file))

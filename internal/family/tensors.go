@@ -3,6 +3,7 @@ package family
 import (
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/baleenrun/baleen/internal/gguf"
 	"github.com/baleenrun/baleen/internal/quant"
@@ -275,7 +276,7 @@ func repack(name string, shape []int, blocks, scales *safetensors.Tensor) *tenso
 
 // mlx decodes a matrix in MLX's packed form: words of 32 bits, with .scales and (affine) .biases beside the .weight.
 func (s *hfSource) mlx(t *safetensors.Tensor) *tensor {
-	base, isWeight := cutSuffix(t.Name, ".weight")
+	base, isWeight := strings.CutSuffix(t.Name, ".weight")
 	scales, ok := s.set.Tensor(base + ".scales")
 	if !isWeight || !ok || len(t.Shape) < 2 || s.quant.mlx == nil {
 		fail("family: tensor %q holds 32-bit words but the checkpoint declares no MLX quantization for it", t.Name)
@@ -315,11 +316,4 @@ func fromScaled(name string, shape []int, values []float32, typ quant.Type, part
 		fail("family: tensor %q: %w", name, err)
 	}
 	return t
-}
-
-func cutSuffix(s, suffix string) (string, bool) {
-	if len(s) >= len(suffix) && s[len(s)-len(suffix):] == suffix {
-		return s[:len(s)-len(suffix)], true
-	}
-	return s, false
 }

@@ -45,6 +45,12 @@ func (memory) Close() error { return nil }
 
 // Open maps the whole regular file at path for reading.
 func Open(path string) (*File, error) {
+	// Opening a named pipe would wait for a writer, so what it is comes first.
+	if info, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("mmap: %s is not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)

@@ -1,0 +1,50 @@
+//go:build linux || darwin
+
+package family
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestEndlessFilesAreRefused puts a device without end in the place of each text file of a checkpoint.
+func TestEndlessFilesAreRefused(t *testing.T) {
+	if _, err := os.Stat("/dev/zero"); err != nil {
+		t.Skip(err)
+	}
+	source := filepath.Join("testdata", "goldens", "llama")
+	for _, name := range []string{"config.json", "generation_config.json", "chat_template.jinja", "tokenizer_config.json"} {
+		dir := t.TempDir()
+		for _, file := range []string{"config.json", "model.safetensors"} {
+			if file == name {
+				continue
+			}
+			data, err := os.ReadFile(filepath.Join(source, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, file), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("/dev/zero", filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(dir)
+		if name == "config.json" || name == "generation_config.json" {
+			if err == nil {
+				c.Close()
+				t.Errorf("%s without end is read", name)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Info().ChatTemplate; got != "" {
+			t.Errorf("%s without end gives a template of %d bytes", name, len(got))
+		}
+		c.Close()
+	}
+}
