@@ -69,10 +69,10 @@ func splitFile(t *testing.T, model, dir string) string {
 	return first
 }
 
-// sealed makes a folder read-only while the test runs and returns what is in it.
-func sealed(t *testing.T, dir string) func() []string {
+// inventory returns a function that lists what is in a folder, with sizes and times.
+func inventory(t *testing.T, dir string) func() []string {
 	t.Helper()
-	list := func() []string {
+	return func() []string {
 		var out []string
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if err != nil {
@@ -89,7 +89,6 @@ func sealed(t *testing.T, dir string) func() []string {
 		}
 		return out
 	}
-	return list
 }
 
 // TestModelsRunInPlace runs a model out of Ollama's store, the Hugging Face cache and LM Studio's folder, where it is
@@ -136,7 +135,7 @@ func TestModelsRunInPlace(t *testing.T) {
 	}
 	splitFile(t, file, studio)
 
-	list := sealed(t, home)
+	list := inventory(t, home)
 	before := list()
 	env := []string{"HOME=" + home}
 	for _, name := range []string{"tiny:1b", "org/tiny", "org/tiny:Q8_0", "pub/split", filepath.Join(studio, "tiny-00002-of-00002.gguf"), studio, snapshot} {

@@ -25,7 +25,10 @@ type barProgress struct {
 }
 
 func (p *barProgress) Start(title string, done, total int64) {
-	fmt.Fprintf(p.w, "Fetching %s (%s)\n", title, fetch.Bytes(total))
+	fmt.Fprintf(p.w, "Fetching %s%s\n", printableLine(title), sizeText(total, ""))
+	if total == 0 {
+		total = -1 // not known: the bar moves without an end
+	}
 	p.bar = progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(p.w),
 		progressbar.OptionShowBytes(true),
@@ -46,7 +49,7 @@ func (p *barProgress) Stop() {
 	fmt.Fprintln(p.w)
 }
 
-func (p *barProgress) Note(line string) { fmt.Fprintln(p.w, line) }
+func (p *barProgress) Note(line string) { fmt.Fprintln(p.w, printableLine(line)) }
 
 // lineProgress writes a line now and then, for logs.
 type lineProgress struct {
@@ -68,7 +71,15 @@ func (p *lineProgress) Start(title string, done, total int64) {
 	if done > 0 {
 		from = ", continuing at " + fetch.Bytes(done)
 	}
-	fmt.Fprintf(p.w, "Fetching %s (%s%s)\n", title, fetch.Bytes(total), from)
+	fmt.Fprintf(p.w, "Fetching %s%s\n", printableLine(title), sizeText(total, from))
+}
+
+// sizeText is the size in brackets, where it is known.
+func sizeText(total int64, more string) string {
+	if total <= 0 {
+		return ""
+	}
+	return " (" + fetch.Bytes(total) + more + ")"
 }
 
 // Set writes a line for each tenth, at most one in five seconds, and at least one in thirty.
@@ -81,7 +92,14 @@ func (p *lineProgress) Set(done int64) {
 		return
 	}
 	p.last, p.tenth = now, tenth
-	fmt.Fprintf(p.w, "  %s of %s, %s/s%s\n", fetch.Bytes(done), fetch.Bytes(p.total), fetch.Bytes(p.speed(now)), p.left(now))
+	fmt.Fprintf(p.w, "  %s%s, %s/s%s\n", fetch.Bytes(done), p.of(), fetch.Bytes(p.speed(now)), p.left(now))
+}
+
+func (p *lineProgress) of() string {
+	if p.total <= 0 {
+		return ""
+	}
+	return " of " + fetch.Bytes(p.total)
 }
 
 func (p *lineProgress) speed(now time.Time) int64 {
@@ -99,7 +117,7 @@ func (p *lineProgress) left(now time.Time) string {
 
 func (p *lineProgress) Stop() {
 	now := p.now()
-	fmt.Fprintf(p.w, "  %s of %s in %s\n", fetch.Bytes(p.done), fetch.Bytes(p.total), now.Sub(p.began).Round(100*time.Millisecond))
+	fmt.Fprintf(p.w, "  %s%s in %s\n", fetch.Bytes(p.done), p.of(), now.Sub(p.began).Round(100*time.Millisecond))
 }
 
-func (p *lineProgress) Note(line string) { fmt.Fprintln(p.w, line) }
+func (p *lineProgress) Note(line string) { fmt.Fprintln(p.w, printableLine(line)) }

@@ -22,10 +22,10 @@ type Place struct {
 }
 
 const (
-	ownPlace     = "baleen"
-	ollamaPlace  = "Ollama"
-	hubPlace     = "Hugging Face"
-	studiosPlace = "LM Studio"
+	ownPlace    = "baleen"
+	ollamaPlace = "Ollama"
+	hubPlace    = "Hugging Face"
+	studioPlace = "LM Studio"
 )
 
 // Places lists where other programs keep models on this machine, whether they are there or not. getenv is os.Getenv
@@ -72,7 +72,7 @@ func Places(getenv func(string) string) []Place {
 		add(hubPlace, filepath.Join(cache, "huggingface", "hub"))
 	}
 	if home != "" {
-		add(studiosPlace, studioFolder(home), below(".lmstudio", "models"), below(".cache", "lm-studio", "models"))
+		add(studioPlace, studioFolder(home), below(".lmstudio", "models"), below(".cache", "lm-studio", "models"))
 	}
 	return out
 }
@@ -102,7 +102,7 @@ func (p Place) list() []Model {
 		out = ollamaModels(p.Dir)
 	case hubPlace:
 		out = hubModels(p.Dir)
-	case studiosPlace:
+	case studioPlace:
 		out = studioModels(p.Dir)
 	}
 	for i := range out {
@@ -472,7 +472,7 @@ func sortModels(m []Model) {
 }
 
 func placeRank(where string) int {
-	return slices.Index([]string{ownPlace, ollamaPlace, hubPlace, studiosPlace}, where)
+	return slices.Index([]string{ownPlace, ollamaPlace, hubPlace, studioPlace}, where)
 }
 
 func modified(path string) time.Time {

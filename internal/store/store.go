@@ -74,7 +74,7 @@ func (s *Store) Has(e Entry) bool {
 	return err == nil
 }
 
-// Open path of an entry that is there: a folder's only GGUF file, else the folder.
+// openPath is the path to open of an entry that is there: a folder's only GGUF file, else the folder.
 func (s *Store) openPath(e Entry) string {
 	path := s.Path(e)
 	if e.OneFile() {
@@ -137,7 +137,7 @@ func (s *Store) findPart(list []Model, name string) (Model, bool) {
 	for _, m := range list {
 		r, file, _ := strings.Cut(m.Name, ":")
 		if file == "" {
-			file = stem2(m.Path)
+			file = fileOf(m.Path)
 		}
 		if strings.EqualFold(r, repo) && HasQuant(file, pick) {
 			found = append(found, m)
@@ -149,7 +149,8 @@ func (s *Store) findPart(list []Model, name string) (Model, bool) {
 	return found[0], true
 }
 
-func stem2(path string) string {
+// fileOf is what a model's file or folder is called.
+func fileOf(path string) string {
 	if strings.HasSuffix(strings.ToLower(path), ".gguf") {
 		return stem(path)
 	}
