@@ -103,7 +103,7 @@ func locate(ctx context.Context, cfg config.Config, arg string, o *Options) (str
 	if err != nil {
 		return "", err
 	}
-	st := store.Open(home)
+	st := store.Open(home, store.Places(os.Getenv)...)
 	ref, err := st.Resolve(arg)
 	if err != nil || ref.Entry == nil {
 		return ref.Path, err

@@ -444,7 +444,10 @@ func (r *remote) call(ctx context.Context, method, path string, body, out any) e
 func (a *app) psCommand() *cobra.Command {
 	r, asJSON := &remote{}, false
 	cmd := &cobra.Command{
-		Use: "ps", Short: "List the models that a server has loaded", Args: argsBetween(0, 0, "none"),
+		Use: "ps", Short: "List the models that a server has loaded",
+		Long:    "List the models that a server on this machine has loaded, what they take and how long they stay.",
+		Example: "  baleen ps\n  baleen ps --json",
+		Args:    argsBetween(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var out struct {
 				Models []server.LoadedModel `json:"models"`
@@ -484,7 +487,8 @@ func (a *app) stopCommand() *cobra.Command {
 	r := &remote{}
 	cmd := &cobra.Command{
 		Use: "stop [MODEL...]", Short: "Make a server unload models",
-		Long: "Make a server unload models as soon as no request uses them; without a name, all that are loaded.",
+		Long:    "Make a server unload models as soon as no request uses them; without a name, all that are loaded.",
+		Example: "  baleen stop qwen2.5-coder-0.5b",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				var out struct {
@@ -524,6 +528,7 @@ func (a *app) keysPath() (string, error) {
 func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "keys", Short: "Make, list and revoke API keys of servers",
+		Example: "  baleen keys add laptop\n  baleen keys list\n  baleen keys revoke laptop",
 		Long: "API keys of this user's servers. Once there is one, every request needs one; running servers notice\n" +
 			"changes at once. Only checksums are kept: a key is shown when it is made and never again.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
