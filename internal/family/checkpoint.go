@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/gguf"
+	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/plan"
 	"github.com/baleenrun/baleen/internal/safetensors"
 )
@@ -165,26 +165,11 @@ func readJSON(path string) (map[string]any, error) {
 	return v, nil
 }
 
-// readSmall reads a regular file of at most maxJSON bytes. A pipe or a device could wait, or yield, without end.
+// readSmall reads a configuration file.
 func readSmall(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	data, err := mmap.ReadSmall(path, maxJSON)
 	if err != nil {
 		return nil, fmt.Errorf("family: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("family: %s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("family: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err != nil {
-		return nil, fmt.Errorf("family: %w", err)
-	}
-	if len(data) > maxJSON {
-		return nil, fmt.Errorf("family: %s is longer than %d bytes", path, maxJSON)
 	}
 	return data, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/backend/cpu"
 	"github.com/baleenrun/baleen/internal/family"
+	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/safetensors"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
@@ -189,7 +190,7 @@ func LoadTokenizer(path string) (*tokenizer.Tokenizer, error) {
 		case base == "tokenizer.json":
 			return tokenizer.FromDir(filepath.Dir(path))
 		case strings.HasSuffix(base, ".json") && base != "model.safetensors.index.json" && base != "config.json":
-			b, err := os.ReadFile(path)
+			b, err := mmap.ReadSmall(path, maxTokenizer)
 			if err != nil {
 				return nil, err
 			}
@@ -216,8 +217,11 @@ func hasTokenizer(dir string) bool {
 	return err == nil && len(found) > 0
 }
 
-// maxTemplate bounds the files that a template may come from.
-const maxTemplate = 64 << 20
+// maxTemplate and maxTokenizer bound the files that a template or a tokenizer may come from, in bytes.
+const (
+	maxTemplate  = 64 << 20
+	maxTokenizer = 1 << 29
+)
 
 // A TemplateSource is a chat template with the spellings that it wants as variables.
 type TemplateSource struct {
@@ -256,11 +260,7 @@ func LoadTemplate(path string) (TemplateSource, error) {
 // folderTemplate reads the template out of the files that Hugging Face keeps it in.
 func folderTemplate(dir string) (string, bool) {
 	read := func(name string) []byte {
-		path := filepath.Join(dir, name)
-		if fi, err := os.Stat(path); err != nil || fi.Size() > maxTemplate {
-			return nil
-		}
-		b, err := os.ReadFile(path)
+		b, err := mmap.ReadSmall(filepath.Join(dir, name), maxTemplate)
 		if err != nil {
 			return nil
 		}

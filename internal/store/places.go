@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/baleenrun/baleen/internal/mmap"
 )
 
 // A Place is a folder in which another program keeps models. It is only read.
@@ -454,16 +455,7 @@ func missingShard(dir string) string {
 }
 
 // readIndex reads a list of tensors, which may be longer than a manifest.
-func readIndex(path string) ([]byte, error) {
-	fi, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if fi.Size() > 64<<20 {
-		return nil, errors.New("too large")
-	}
-	return os.ReadFile(path)
-}
+func readIndex(path string) ([]byte, error) { return mmap.ReadSmall(path, 64<<20) }
 
 func sortModels(m []Model) {
 	slices.SortStableFunc(m, func(a, b Model) int {

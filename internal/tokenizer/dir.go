@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/baleenrun/baleen/internal/mmap"
 )
 
 // maxFile bounds the files that are read, in bytes.
@@ -80,16 +81,7 @@ func globEscape(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%d bytes, limit %d", info.Size(), maxFile)
-	}
-	return os.ReadFile(path)
-}
+func readFile(path string) ([]byte, error) { return mmap.ReadSmall(path, maxFile) }
 
 // tokenName is a token in a configuration: a string or an object with content.
 type tokenName string
