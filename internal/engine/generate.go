@@ -81,7 +81,7 @@ func (e *Engine) check(r *Request) error {
 func (e *Engine) newSequence(ctx context.Context, r *Request) *sequence {
 	p := r.Sampling
 	if !p.HasSeed {
-		p.Seed = rand.Uint64()
+		p.Seed = rand.Uint64() >> 11 // below 2^53: clients that read numbers as float64 can send it back
 	}
 	s := &sequence{
 		r: r, ctx: ctx, stream: newStream(e.wake), sampler: sample.New(p, r.Mask), stop: newStopMatcher(r.Stop),
