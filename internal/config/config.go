@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/baleenrun/baleen/internal/nearest"
 )
 
 // A Setting is one row of the table.
@@ -127,7 +129,7 @@ func Load(environ []string) (c Config, warnings []string, err error) {
 		}
 		name, known := byVar[key]
 		if !known {
-			if near := nearest(key); near != "" {
+			if near := closest(key); near != "" {
 				warnings = append(warnings, fmt.Sprintf("%s is not a setting; did you mean %s?", key, near))
 			}
 			continue
@@ -171,33 +173,13 @@ func (c Config) CPULimit() string {
 	return ""
 }
 
-// nearest returns the variable that key is at most two edits away from.
-func nearest(key string) string {
+// closest returns the variable that key is at most two edits away from.
+func closest(key string) string {
 	best, dist := "", 3
 	for _, name := range Names() {
-		if d := editDistance(key, table[name].Var); d < dist {
+		if d := nearest.Distance(key, table[name].Var); d < dist {
 			best, dist = table[name].Var, d
 		}
 	}
 	return best
-}
-
-// editDistance is Levenshtein's, over bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diag, row[j] = row[j], min(row[j]+1, row[j-1]+1, diag+cost)
-		}
-	}
-	return row[len(b)]
 }

@@ -112,7 +112,7 @@ func (e *Engine) follow(s *sequence) {
 		if l.pending() <= 1 || l.r.CacheSalt != s.r.CacheSalt {
 			continue
 		}
-		n := min(common(l.tokens, s.tokens), s.reusable())
+		n := min(kv.Common(l.tokens, s.tokens), s.reusable())
 		if e.recurrent && n < l.prompt {
 			n -= n % e.o.SnapshotEvery // where the leader leaves snapshots
 		}
@@ -149,15 +149,4 @@ func (e *Engine) abandon(l *sequence) {
 			s.leader = nil
 		}
 	}
-}
-
-// common counts the equal tokens at the start of a and b.
-func common(a, b []int32) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }

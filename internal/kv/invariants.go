@@ -113,7 +113,7 @@ func (b *books) tree(n *node, pins map[*node]int) int {
 			b.errorf("node of %d tokens", k.n)
 		}
 		for o := k.next; o != nil; o = o.next {
-			if l := common(k.tokens[:k.n], o.tokens[:o.n]); l == k.n || l == o.n {
+			if l := Common(k.tokens[:k.n], o.tokens[:o.n]); l == k.n || l == o.n {
 				b.errorf("a node's tokens begin with its sibling's")
 			}
 		}

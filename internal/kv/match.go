@@ -24,7 +24,7 @@ func (c *Cache) find(root *node, tokens []int32) match {
 	if last != nil {
 		rest := tokens[len(c.path)*PageTokens:]
 		for n := last.first; n != nil; n = n.next {
-			if l := common(n.tokens[:n.n], rest); l > 0 {
+			if l := Common(n.tokens[:n.n], rest); l > 0 {
 				c.tryTail(&best, n, l)
 			}
 		}
@@ -45,7 +45,7 @@ func child(n *node, tokens []int32) *node {
 	}
 	page := tokens[:PageTokens]
 	for n = n.first; n != nil; n = n.next {
-		if n.n == PageTokens && common(n.tokens[:], page) == PageTokens {
+		if n.n == PageTokens && Common(n.tokens[:], page) == PageTokens {
 			return n
 		}
 	}

@@ -253,7 +253,7 @@ func (s *Seq) commitPage(tokens []int32, i, t int) *node {
 	part := tokens[i*PageTokens : i*PageTokens+t]
 	var n *node
 	for k := s.node.first; k != nil; k = k.next {
-		l := common(k.tokens[:k.n], part)
+		l := Common(k.tokens[:k.n], part)
 		if l == t {
 			if t == PageTokens {
 				s.merge(k, i)

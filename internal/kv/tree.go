@@ -45,8 +45,8 @@ func (n *node) empty() bool {
 	return true
 }
 
-// common counts the equal tokens at the start of a and b.
-func common(a, b []int32) int {
+// Common counts the equal tokens at the start of a and b.
+func Common(a, b []int32) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

@@ -49,7 +49,7 @@ func (m *Model) Prompt(ctx context.Context, messages []Message, thinking *bool) 
 	if err != nil {
 		return Prompt{}, err
 	}
-	extra := m.templateVariables()
+	extra := m.TemplateVariables()
 	if thinking != nil {
 		for _, key := range []string{"enable_thinking", "thinking"} { // families call it by two names
 			extra = append(extra, chattmpl.KV{Key: key, Value: chattmpl.Bool(*thinking)})
@@ -70,8 +70,8 @@ func (m *Model) Prompt(ctx context.Context, messages []Message, thinking *bool) 
 	return Prompt{Text: out.Text(), Tokens: m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{})}, nil
 }
 
-// templateVariables are those that transformers gives every template.
-func (m *Model) templateVariables() []chattmpl.KV {
+// TemplateVariables are those that transformers gives every template.
+func (m *Model) TemplateVariables() []chattmpl.KV {
 	spelling := func(id int32, ok bool) chattmpl.Value {
 		if ok {
 			if text, ok := m.Tokenizer.Token(id); ok {

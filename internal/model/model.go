@@ -102,7 +102,7 @@ func (m *Model) open(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	opt := engine.Options{Exec: eo, StopTokens: m.stopTokens()}
+	opt := engine.Options{Exec: eo, StopTokens: m.StopTokens()}
 	if o.Tune != nil {
 		o.Tune(&opt)
 	}
@@ -139,8 +139,8 @@ func contextFor(info family.Info, want int) (int, error) {
 	return defaultContext, nil
 }
 
-// stopTokens are the ids that end an answer: the tokenizer's and those of the configuration.
-func (m *Model) stopTokens() []int32 {
+// StopTokens are the ids that end an answer: the tokenizer's and those of the configuration.
+func (m *Model) StopTokens() []int32 {
 	var out []int32
 	for _, list := range [][]int32{m.Tokenizer.EOS(), m.Info.EOS} {
 		for _, id := range list {

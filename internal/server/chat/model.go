@@ -46,7 +46,7 @@ func Open(ctx context.Context, path string, o model.Options) (*Model, error) {
 		}
 	}
 	c.bytes += int64(stats.SlotsFree+stats.SlotsCached+stats.SlotsHeld) * m.Memory.Slot
-	c.vars = c.variables()
+	c.vars = c.TemplateVariables()
 	c.own = c.dress(m.Info.ChatTemplate)
 	return c, nil
 }
@@ -90,36 +90,13 @@ func (m *Model) dress(source string) dress {
 			d.visible[id] = true
 		}
 	}
-	d.stops = slices.Clone(m.Tokenizer.EOS())
-	for _, id := range m.Info.EOS {
-		if id >= 0 && int(id) < m.Plan.Vocab && !slices.Contains(d.stops, id) {
-			d.stops = append(d.stops, id)
-		}
-	}
+	d.stops = m.StopTokens()
 	for _, t := range d.format.StopTokens() {
 		if id, ok := m.Tokenizer.ID(t); ok && !slices.Contains(d.stops, id) {
 			d.stops = append(d.stops, id)
 		}
 	}
 	return d
-}
-
-// variables are those that every template gets.
-func (m *Model) variables() []chattmpl.KV {
-	spelling := func(id int32, ok bool) chattmpl.Value {
-		if ok {
-			if text, ok := m.Tokenizer.Token(id); ok {
-				return chattmpl.Text(text)
-			}
-		}
-		return chattmpl.Text("")
-	}
-	bos, hasBOS := m.Tokenizer.BOS()
-	vars := []chattmpl.KV{{Key: "bos_token", Value: spelling(bos, hasBOS)}}
-	if eos := m.Tokenizer.EOS(); len(eos) > 0 {
-		return append(vars, chattmpl.KV{Key: "eos_token", Value: spelling(eos[0], true)})
-	}
-	return append(vars, chattmpl.KV{Key: "eos_token", Value: chattmpl.Text("")})
 }
 
 // Thinks reports whether the model can reason before it answers.

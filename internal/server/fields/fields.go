@@ -11,6 +11,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/baleenrun/baleen/internal/nearest"
 	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
@@ -143,7 +144,7 @@ func (t *Table[T]) field(name string) *Field[T] {
 func (t *Table[T]) nearest(name string) string {
 	best, dist := "", 3
 	for i := range t.Fields {
-		if d := distance(name, t.Fields[i].Name); d < dist && d < len(name) {
+		if d := nearest.Distance(name, t.Fields[i].Name); d < dist && d < len(name) {
 			best, dist = t.Fields[i].Name, d
 		}
 	}
@@ -151,29 +152,6 @@ func (t *Table[T]) nearest(name string) string {
 		return ""
 	}
 	return "; did you mean " + best + "?"
-}
-
-// distance is Levenshtein's over bytes, for names of sane length.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diag, row[j] = row[j], min(row[j]+1, row[j-1]+1, diag+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 // ReadBody reads a body of at most limit bytes.
