@@ -74,6 +74,7 @@ func (e *Engine) open(s *sequence) bool {
 		s.usage.Queue = e.now().Sub(s.start)
 		e.stats.Prompt += int64(s.prompt)
 		e.stats.Cached += int64(s.usage.Cached)
+		e.report(s)
 	}
 	e.follow(s)
 	return true

@@ -146,6 +146,10 @@ func (w *workload) next() *Request {
 	case 1:
 		q.Sampling = sample.Params{Temperature: 0.7, TopK: 5, RepetitionPenalty: 1.3, Seed: 7, HasSeed: true}
 	}
+	if q.Sampling.Penalizes() && w.rnd.IntN(2) == 0 {
+		q.NoPenalty, q.Answered = sometimes(), w.rnd.IntN(len(prompt)+1)
+		q.Sampling.FrequencyPenalty = 2
+	}
 	if w.rnd.IntN(3) == 0 {
 		q.StopTokens = w.tokens(2)
 	}
@@ -154,6 +158,18 @@ func (w *workload) next() *Request {
 	}
 	w.past = append(w.past, append(slices.Clone(prompt), expect(w.k, q, w.cap)...))
 	return q
+}
+
+// sometimes pauses penalties by what was drawn so far, and begins anew at each first draw.
+func sometimes() func(last int32) bool {
+	sum := int32(0)
+	return func(last int32) bool {
+		if last < 0 {
+			sum = 0
+		}
+		sum += last + 1
+		return sum%3 == 0
+	}
 }
 
 // mode is how a workload is run.

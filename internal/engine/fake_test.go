@@ -100,9 +100,9 @@ func (o *oracle) feed(token int32) uint64 {
 // expect returns the tokens that a request must generate, a stop token included.
 func expect(k kind, r *Request, capacity int) []int32 {
 	o := &oracle{k: k}
-	var last uint64
+	var at uint64
 	for _, t := range r.Tokens {
-		last = o.feed(t)
+		at = o.feed(t)
 	}
 	tokens := append([]int32(nil), r.Tokens...)
 	limit := capacity
@@ -112,8 +112,16 @@ func expect(k kind, r *Request, capacity int) []int32 {
 	sampler, scratch := sample.New(r.Sampling, nil), sample.NewScratch(fakeVocab)
 	logits := make([]float32, fakeVocab)
 	for len(tokens) < limit {
-		fakeLogits(logits, last)
-		id, err := sampler.Sample(scratch, logits, tokens, len(r.Tokens))
+		fakeLogits(logits, at)
+		last := int32(-1)
+		if n := len(tokens); n > len(r.Tokens) {
+			last = tokens[n-1]
+		}
+		id, err := sampler.Sample(scratch, logits, tokens, len(r.Tokens)-r.Answered)
+		if r.NoPenalty != nil && r.NoPenalty(last) {
+			fakeLogits(logits, at)
+			id, err = sampler.SampleFreely(scratch, logits, tokens)
+		}
 		if err != nil {
 			panic(err)
 		}
@@ -123,7 +131,7 @@ func expect(k kind, r *Request, capacity int) []int32 {
 				return tokens[len(r.Tokens):]
 			}
 		}
-		last = o.feed(id)
+		at = o.feed(id)
 	}
 	return tokens[len(r.Tokens):]
 }

@@ -72,6 +72,9 @@ func (e *Engine) check(r *Request) error {
 	if r.LogProbs < 0 || r.LogProbs > e.vocab {
 		return &BadRequest{"logprobs", fmt.Sprintf("%d, must be 0 to %d", r.LogProbs, e.vocab)}
 	}
+	if r.Answered < 0 || r.Answered > len(r.Tokens) {
+		return &BadRequest{"answered", fmt.Sprintf("%d of %d tokens", r.Answered, len(r.Tokens))}
+	}
 	if r.LogitsFrom < 0 {
 		return &BadRequest{"logits from", fmt.Sprintf("position %d", r.LogitsFrom)}
 	}

@@ -12,7 +12,7 @@ func (e *Engine) draw(s *sequence, logits []float32) {
 	if s.r.LogProbs > 0 {
 		copy(e.row, logits) // sampling changes the row
 	}
-	id, err := s.sampler.Sample(e.scratch, logits, s.tokens, s.prompt)
+	id, err := e.sample(s, logits)
 	if err != nil {
 		e.end(s, FinishError, err)
 		return
@@ -42,6 +42,27 @@ func (e *Engine) draw(s *sequence, logits []float32) {
 	case len(s.tokens) == s.limit:
 		e.end(s, FinishLength, nil)
 	}
+}
+
+// report tells how far the prompt is, where that was asked for.
+func (e *Engine) report(s *sequence) {
+	if s.r.Progress && s.usage.Generated == 0 {
+		s.stream.push(Event{Token: -1, StopToken: -1, Prefill: &Prefill{Ready: s.mem.Len(), Cached: s.usage.Cached, Total: s.prompt}})
+	}
+}
+
+// sample draws a token id.
+func (e *Engine) sample(s *sequence, logits []float32) (int32, error) {
+	if s.r.NoPenalty != nil {
+		last := int32(-1)
+		if n := len(s.tokens); n > s.prompt {
+			last = s.tokens[n-1]
+		}
+		if s.r.NoPenalty(last) {
+			return s.sampler.SampleFreely(e.scratch, logits, s.tokens)
+		}
+	}
+	return s.sampler.Sample(e.scratch, logits, s.tokens, s.prompt-s.r.Answered)
 }
 
 // end ends a sequence of the running batch; runBatch takes it out of the list.

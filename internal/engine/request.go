@@ -17,7 +17,14 @@ type Request struct {
 	MaxTokens int
 
 	Sampling sample.Params
-	Mask     sample.Mask // restricts the tokens of this request; nil: none forbidden
+	// Answered is how many tokens at the end of Tokens belong to the answer already: presence and frequency
+	// penalties count them as generated.
+	Answered int
+	// NoPenalty, where not nil, says before each draw whether penalties are left out of it. last is the token that
+	// was drawn before, -1 at the first draw. It is called on the engine's goroutine, once for each draw and in
+	// order, whatever the batch; what it says must follow from these tokens alone. It must not call the engine.
+	NoPenalty func(last int32) bool
+	Mask      sample.Mask // restricts the tokens of this request; nil: none forbidden
 
 	StopTokens  []int32  // ids that end the generation; nil: the model's (Options.StopTokens)
 	IgnoreEOS   bool     // no id ends the generation
@@ -34,6 +41,9 @@ type Request struct {
 	// computed, never taken from the cache. PromptLogits must not call the engine.
 	PromptLogits func(pos int, logits []float32)
 	LogitsFrom   int
+
+	// Progress asks for an event after each step that computed a part of the prompt, and one at admission.
+	Progress bool
 
 	CacheSalt string // requests share cached prefixes only with those of the same salt
 	Priority  int    // a waiting request of higher priority is admitted first
@@ -54,7 +64,7 @@ func (r FinishReason) String() string {
 	return [...]string{"none", "stop", "length", "cancelled", "error"}[r]
 }
 
-// An Event is one generated token, or the end of a stream. Every stream ends with exactly one event that has
+// An Event is one generated token, a report of how far the prompt is, or the end of a stream. Every stream ends with exactly one event that has
 // Done set, after an error too.
 type Event struct {
 	Token int32  // the token, -1 in a Done event
@@ -63,12 +73,22 @@ type Event struct {
 	LogProb float32          // log probability of Token, where asked for
 	Top     []sample.LogProb // the most probable tokens, best first, where asked for
 
+	// Prefill is not nil in reports, which have no token (-1).
+	Prefill *Prefill
+
 	Done       bool
 	Reason     FinishReason
 	StopToken  int32  // the id that ended the generation, else -1
 	StopString string // the text that ended the generation, else empty
 	Err        error  // with FinishError, and the context's error with FinishCancelled
 	Usage      Usage
+}
+
+// Prefill says how much of a prompt is ready.
+type Prefill struct {
+	Ready  int // tokens computed or taken from the cache
+	Cached int // of these, taken from the cache
+	Total  int // of the prompt
 }
 
 // Usage counts what a request took.

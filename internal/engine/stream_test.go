@@ -255,6 +255,85 @@ func TestLengthLimits(t *testing.T) {
 	}
 }
 
+func TestPenaltiesPause(t *testing.T) {
+	k := kinds[0]
+	p := sample.Params{RepetitionPenalty: 3, FrequencyPenalty: 2}
+	all := func(on bool) func(int32) bool { return func(int32) bool { return on } }
+	run := func(q *Request) []int32 {
+		q.Tokens, q.MaxTokens = []int32{5, 6, 7}, 60
+		if want := expect(k, q, 200); len(want) != 60 {
+			t.Fatalf("%d tokens", len(want))
+		}
+		r := newRig(t, k, 200, Options{Exec: usual})
+		s := r.start(q)
+		r.finish()
+		got, _ := r.read(s)
+		if !slices.Equal(got, expect(k, q, 200)) {
+			t.Errorf("%+v: not what the rule says", q)
+		}
+		return got
+	}
+	plain, held := run(&Request{}), run(&Request{Sampling: p})
+	if slices.Equal(plain, held) {
+		t.Fatal("the penalties change nothing")
+	}
+	if got := run(&Request{Sampling: p, NoPenalty: all(true)}); !slices.Equal(got, plain) {
+		t.Error("paused penalties have an effect")
+	}
+	if got := run(&Request{Sampling: p, NoPenalty: all(false)}); !slices.Equal(got, held) {
+		t.Error("penalties that are not paused have none")
+	}
+	if got := run(&Request{Sampling: p, NoPenalty: sometimes()}); slices.Equal(got, plain) || slices.Equal(got, held) {
+		t.Error("penalties that pause at times are on or off throughout")
+	}
+}
+
+func TestAnsweredTokensArePenalized(t *testing.T) {
+	k := kinds[0]
+	q := &Request{Tokens: []int32{5, 6, 7}, MaxTokens: 60, Sampling: sample.Params{FrequencyPenalty: 1, PresencePenalty: 1}}
+	whole := expect(k, q, 200)
+	r := newRig(t, k, 200, Options{Exec: usual})
+	s := r.start(&Request{Tokens: append(slices.Clone(q.Tokens), whole[:25]...), Answered: 25, MaxTokens: 35, Sampling: q.Sampling})
+	r.finish()
+	if got, _ := r.read(s); !slices.Equal(got, whole[25:]) {
+		t.Error("an answer that goes on behind its first part differs from one in a piece")
+	}
+}
+
+func TestProgressOfAPrompt(t *testing.T) {
+	k := kinds[0]
+	r := newRig(t, k, 400, Options{Exec: usual})
+	prompt := make([]int32, 150)
+	for i := range prompt {
+		prompt[i] = int32(i % 7)
+	}
+	for round := range 2 {
+		s := r.start(&Request{Tokens: prompt, MaxTokens: 3, Progress: true})
+		r.finish()
+		var seen []Prefill
+		tokens := 0
+		for ev := range s.All() {
+			switch {
+			case ev.Prefill != nil && (tokens > 0 || ev.Token != -1 || ev.Done):
+				t.Errorf("a report in the wrong place: %+v", ev)
+			case ev.Prefill != nil:
+				seen = append(seen, *ev.Prefill)
+			case !ev.Done:
+				tokens++
+			}
+		}
+		last := seen[len(seen)-1]
+		if tokens != 3 || len(seen) < 2 || last.Ready != 150 || last.Total != 150 || round > 0 != (seen[0].Cached > 0) || seen[0].Ready != seen[0].Cached {
+			t.Errorf("%d tokens, reports %+v", tokens, seen)
+		}
+		for i := range seen[1:] {
+			if seen[i+1].Ready <= seen[i].Ready {
+				t.Errorf("reports do not go on: %+v", seen)
+			}
+		}
+	}
+}
+
 func TestStopTokens(t *testing.T) {
 	k := kinds[0]
 	q := Request{Tokens: []int32{5, 6, 7}, MaxTokens: 40}

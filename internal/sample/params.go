@@ -58,6 +58,11 @@ func (e *ParamError) Error() string {
 	return fmt.Sprintf("sampling: %s is %v, must be %s", e.Name, e.Value, e.Want)
 }
 
+// Penalizes reports whether a penalty is on.
+func (p *Params) Penalizes() bool {
+	return p.RepetitionPenalty > 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
+}
+
 // Greedy reports whether the most probable token is always chosen.
 func (p *Params) Greedy() bool { return p.Temperature == 0 }
 

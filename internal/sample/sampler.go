@@ -53,8 +53,21 @@ func NewScratch(vocab int) *Scratch {
 // generated. The row of logits is changed by mask, bias and penalties. The position of the draw is
 // len(history). Nothing is allocated.
 func (s *Sampler) Sample(w *Scratch, logits []float32, history []int32, prompt int) (int32, error) {
-	if err := s.edit(w, logits, history, prompt); err != nil {
+	return s.sample(w, logits, history, prompt, true)
+}
+
+// SampleFreely is Sample without the repetition, presence and frequency penalties: for places where a text has to
+// repeat what stands elsewhere, such as the names and brackets of a tool call.
+func (s *Sampler) SampleFreely(w *Scratch, logits []float32, history []int32) (int32, error) {
+	return s.sample(w, logits, history, len(history), false)
+}
+
+func (s *Sampler) sample(w *Scratch, logits []float32, history []int32, prompt int, penalties bool) (int32, error) {
+	if err := s.edit(logits); err != nil {
 		return -1, err
+	}
+	if penalties {
+		s.penalize(w, logits, history, prompt)
 	}
 	best, top := int32(-1), float32(math.Inf(-1))
 	for i, x := range logits {
@@ -117,8 +130,8 @@ func (s *Sampler) draw(w *Scratch, logits []float32, top float32, u float64) int
 	return pick(c, u)
 }
 
-// edit applies mask, bias and penalties in place.
-func (s *Sampler) edit(w *Scratch, logits []float32, history []int32, prompt int) error {
+// edit applies mask and bias in place.
+func (s *Sampler) edit(logits []float32) error {
 	if s.mask != nil {
 		if allowed := s.mask.Allowed(); allowed != nil {
 			forbid(logits, allowed)
@@ -129,6 +142,11 @@ func (s *Sampler) edit(w *Scratch, logits []float32, history []int32, prompt int
 			logits[b.id] += b.add
 		}
 	}
+	return nil
+}
+
+// penalize applies the penalties in place.
+func (s *Sampler) penalize(w *Scratch, logits []float32, history []int32, prompt int) {
 	if r := s.p.RepetitionPenalty; r > 0 && r != 1 {
 		n := s.p.RepeatLastN
 		if n == 0 {
@@ -154,7 +172,6 @@ func (s *Sampler) edit(w *Scratch, logits []float32, history []int32, prompt int
 			logits[id] -= once
 		})
 	}
-	return nil
 }
 
 // tally counts the ids into w.count.

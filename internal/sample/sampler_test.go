@@ -453,3 +453,27 @@ func BenchmarkSample(b *testing.B) {
 		})
 	}
 }
+
+func TestSampleFreelyKnowsNoPenalties(t *testing.T) {
+	const vocab = 96
+	w := NewScratch(vocab)
+	row := make([]float32, vocab)
+	bias := map[int32]float32{3: 4}
+	for seed := range uint64(200) {
+		logits := randomLogits(vocab, 1.5, seed)
+		draw := func(f func(s *Sampler) (int32, error), p Params) int32 {
+			copy(row, logits)
+			p.Temperature, p.TopP, p.LogitBias, p.Seed = 0.9, 0.8, bias, seed
+			id, err := f(New(p, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		plain := draw(func(s *Sampler) (int32, error) { return s.Sample(w, row, history, promptLen) }, Params{})
+		free := draw(func(s *Sampler) (int32, error) { return s.SampleFreely(w, row, history) }, Params{RepetitionPenalty: 2, FrequencyPenalty: 2, PresencePenalty: 2})
+		if free != plain {
+			t.Fatalf("seed %d: %d, without penalties %d", seed, free, plain)
+		}
+	}
+}
