@@ -117,8 +117,9 @@ func (p *Parser) Done() bool { return p.done }
 // InReasoning tells whether the next text would be reasoning.
 func (p *Parser) InReasoning() bool { return p.kind == Reasoning }
 
-// InCall tells whether the undecided text may be a call: penalties pause there.
-func (p *Parser) InCall() bool { return p.cand != nil }
+// InCall tells whether the text so far ends in what may be a call, or directly behind one, where its marks close or
+// the next begins: penalties pause there, since calls repeat names and brackets that stand elsewhere.
+func (p *Parser) InCall() bool { return p.cand != nil || p.tail != nil }
 
 // Calls returns how many calls have begun.
 func (p *Parser) Calls() int { return p.calls }

@@ -195,6 +195,32 @@ func TestDone(t *testing.T) {
 	}
 }
 
+// TestInCall wants to know where calls are: from their marks to what follows them.
+func TestInCall(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		in   bool
+	}{
+		{"", false},
+		{"Let me look.", false},
+		{"Let me look.\n<tool_call>", true},
+		{"<tool_call>\n{\"name\": \"bash\", \"argum", true},
+		{"<tool_call>\n{\"name\": \"bash\", \"arguments\": {}}", true},
+		{"<tool_call>\n{\"name\": \"bash\", \"arguments\": {}}\n</tool_call>\n", true},
+		{"<tool_call>\n{\"name\": \"bash\", \"arguments\": {}}\n</tool_call>\nThat is done.", false},
+		{"{\"name\": \"ba", true},
+		{"{\"colour\": \"red\"} is JSON.", false},
+	} {
+		p := formatNamed(t, "hermes").NewParser(everyday, Options{})
+		for i := range len(c.text) {
+			p.Feed(c.text[i : i+1])
+		}
+		if p.InCall() != c.in {
+			t.Errorf("%q: in a call: %v", c.text, p.InCall())
+		}
+	}
+}
+
 // TestCallPrefix wants that what forces a call is read as its beginning.
 func TestCallPrefix(t *testing.T) {
 	args := map[string]string{
