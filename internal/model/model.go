@@ -139,6 +139,9 @@ func contextFor(info family.Info, want int) (int, error) {
 	return defaultContext, nil
 }
 
+// Sampling returns how the model's makers say that its tokens are to be drawn.
+func (m *Model) Sampling() family.Sampling { return m.checkpoint.Sampling() }
+
 // StopTokens are the ids that end an answer: the tokenizer's and those of the configuration.
 func (m *Model) StopTokens() []int32 {
 	var out []int32

@@ -31,7 +31,10 @@ type choice struct {
 	stopped   []int32 // the token that ended the answer, where one did
 	generated int     // tokens that the model generated, the one that ended it included
 	reasoning int
+	budget    int  // of reasoning; 0: none
 	cut       bool // thinking was ended, so the budget holds no more
+	cutAt     int  // tokens of out before that
+	cutText   string
 	calls     int
 	cutCall   bool
 	ids       map[int]string // of calls
@@ -69,15 +72,22 @@ func newChoice(s *Stream, index int, params sample.Params) *choice {
 		}
 	}
 	if !s.prompt.raw {
-		c.parser = s.prompt.dress.format.NewParser(s.prompt.tools, toolfmt.Options{
-			SingleCall: r.SingleCall && len(s.prompt.tools) > 0, Required: r.Choice.Mode == ToolsRequired,
-			Forced: forcedName(r.Choice), InReasoning: s.prompt.inReasoning,
-		})
+		c.parser = s.newParser()
+		c.budget = r.thinkingBudget(s.prompt.dress.format)
 		if s.prompt.fed != "" {
 			c.take(c.parser.Feed(s.prompt.fed))
 		}
 	}
 	return c
+}
+
+// newParser returns a parser for one answer.
+func (s *Stream) newParser() *toolfmt.Parser {
+	r := s.r
+	return s.prompt.dress.format.NewParser(s.prompt.tools, toolfmt.Options{
+		SingleCall: r.SingleCall && len(s.prompt.tools) > 0, Required: r.Choice.Mode == ToolsRequired,
+		Forced: forcedName(r.Choice), InReasoning: s.prompt.inReasoning,
+	})
 }
 
 func forcedName(t ToolChoice) string {
@@ -97,6 +107,9 @@ func (c *choice) start() error {
 	req := &engine.Request{
 		Tokens:      append(append([]int32(nil), s.prompt.tokens...), c.out...),
 		Sampling:    c.params,
+		Answered:    len(c.out),
+		NoPenalty:   c.pauses(),
+		Progress:    r.Progress && c.index == 0 && len(c.out) == 0,
 		StopTokens:  append(append([]int32(nil), s.prompt.dress.stops...), s.prompt.extraStops...),
 		KeepSpecial: true,
 		CacheSalt:   r.CacheSalt,
@@ -142,6 +155,8 @@ func (c *choice) next() (Delta, bool) {
 		case ev.Done:
 			c.engineDone(ev)
 			c.ended(ev)
+		case ev.Prefill != nil:
+			c.push(Delta{Kind: PrefillDelta, Prefill: *ev.Prefill})
 		default:
 			c.token(ev)
 		}
@@ -231,7 +246,7 @@ func (c *choice) token(ev engine.Event) {
 	if !thinking || c.cut || !c.parser.InReasoning() {
 		return
 	}
-	if b := c.s.r.ThinkingBudget; b > 0 && c.reasoning >= b || c.s.endThinking.Load() {
+	if c.budget > 0 && c.reasoning >= c.budget || c.s.endThinking.Load() {
 		c.stopThinking()
 	}
 }
@@ -246,6 +261,7 @@ func (c *choice) stopThinking() {
 	}
 	c.drain()
 	text := c.decoder.Flush() + "\n" + shut + "\n\n"
+	c.cutAt, c.cutText = len(c.out), text
 	m := c.s.lease.Model
 	c.out = m.Tokenizer.EncodeParts(c.out, []tokenizer.Part{{Text: "\n" + shut + "\n\n", Special: true}}, tokenizer.Options{})
 	c.decoder = m.Tokenizer.NewDecoder(false)

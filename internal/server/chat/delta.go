@@ -1,6 +1,10 @@
 package chat
 
-import "time"
+import (
+	"time"
+
+	"github.com/baleenrun/baleen/internal/engine"
+)
 
 // DeltaKind says what a Delta carries.
 type DeltaKind uint8
@@ -15,6 +19,7 @@ const (
 	CallEnd                         // Call is whole, Index
 	Finish                          // Reason, StopString
 	Done                            // Usage, Err
+	PrefillDelta                    // Prefill: only where Request.Progress asked, before everything else
 )
 
 // A Reason says why an answer ended.
@@ -42,6 +47,8 @@ type Delta struct {
 	Call   *Call
 	Index  int // of the call in its answer, from 0
 	Tokens []TokenLog
+
+	Prefill engine.Prefill
 
 	Reason     Reason
 	StopString string

@@ -124,30 +124,6 @@ func (m *Model) checkIDs(field string, ids []int32) error {
 
 func forces(c ToolChoice) bool { return c.Mode == ToolsRequired || c.Mode == ToolNamed }
 
-// thinking says what the template is told of reasoning.
-func (m *Model) thinking(r *Request, f *toolfmt.Format) (toolfmt.PromptOptions, error) {
-	o := toolfmt.PromptOptions{Thinking: r.Thinking}
-	open, _ := f.ThinkTags()
-	if r.Thinking != nil && *r.Thinking && r.ThinkingField != "" && open == "" && !f.SupportsThinkingSwitch() {
-		return o, Unsupportedf(r.ThinkingField, "%s does not think", m.Info.Name)
-	}
-	if r.Effort == "" {
-		return o, nil
-	}
-	if f.SupportsEffort() {
-		o.Effort = r.Effort
-		if r.Effort == "none" || r.Effort == "minimal" {
-			o.Effort = "low"
-		}
-		return o, nil
-	}
-	if o.Thinking == nil {
-		on := r.Effort != "none" && r.Effort != "minimal"
-		o.Thinking = &on
-	}
-	return o, nil
-}
-
 // withDefaults puts a Spec's system text and messages before a conversation.
 func withDefaults(ms []Message, spec *Spec) []Message {
 	hasSystem := slices.ContainsFunc(ms, func(m Message) bool { return m.Role == System || m.Role == Developer })

@@ -48,11 +48,12 @@ type Request struct {
 
 	Thinking       *bool  // reasoning on or off; nil: as the model's template has it
 	ThinkingField  string // for refusals
-	Effort         string // "minimal", "low", "medium", "high", ...: for templates that know efforts; others take it as on or off
-	ThinkingBudget int    // tokens of reasoning after which thinking is ended. 0: none
+	Effort         string // one of Efforts: for templates that know efforts; others take it as on or off, with a budget
+	ThinkingBudget int    // tokens of reasoning after which thinking is ended. 0: that of Effort, if it has one
 
 	KeepAlive *time.Duration // how long the model stays loaded afterwards; negative: for good; nil: the server's rule
 	Deadline  time.Time      // zero: the server's limit alone
+	Progress  bool           // report how far the prompt is: see PrefillDelta
 	CacheSalt string         // prompts share cached prefixes only under the same salt
 	Continue  bool           // the last assistant message is the begin of the answer and is continued
 }
@@ -148,16 +149,4 @@ type Format struct {
 	Kind   string // "": none, "json", "schema"
 	Schema json.RawMessage
 	Field  string
-}
-
-// Sampling says how tokens are chosen. What is nil comes from the model's own settings (Spec.Sampling), then from
-// Default, then from package sample: greedy.
-type Sampling struct {
-	Temperature, TopP, MinP, TypicalP                    *float32
-	RepetitionPenalty, PresencePenalty, FrequencyPenalty *float32
-	TopK, RepeatLastN                                    *int
-	Seed                                                 *uint64
-	LogitBias                                            map[int32]float32
-	// Default are the dialect's documented defaults.
-	Default *Sampling
 }

@@ -3,15 +3,12 @@ package chat
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
-	"github.com/baleenrun/baleen/internal/sample"
 )
 
 // Options say what a Service works with.
@@ -208,56 +205,6 @@ func (s *Service) forget(st *Stream) {
 			delete(s.live, id)
 		}
 		s.mu.Unlock()
-	}
-}
-
-// sampling merges what the request, the model and the dialect say.
-func (r *Request) sampling(spec *Spec) (sample.Params, error) {
-	layers := []*Sampling{&r.Sampling, &spec.Sampling}
-	if r.Sampling.Default != nil {
-		layers = append(layers, r.Sampling.Default)
-	}
-	var p sample.Params
-	for i := len(layers) - 1; i >= 0; i-- {
-		layers[i].onto(&p)
-	}
-	if err := p.Validate(); err != nil {
-		var pe *sample.ParamError
-		if errors.As(err, &pe) {
-			return p, &Error{Kind: Invalid, Field: pe.Name, Msg: fmt.Sprintf("%v is not allowed: want %s", pe.Value, pe.Want), Err: err}
-		}
-		return p, err
-	}
-	if !p.HasSeed {
-		p.Seed, p.HasSeed = rand.Uint64(), true
-	}
-	return p, nil
-}
-
-func (s *Sampling) onto(p *sample.Params) {
-	set := func(dst *float32, v *float32) {
-		if v != nil {
-			*dst = *v
-		}
-	}
-	set(&p.Temperature, s.Temperature)
-	set(&p.TopP, s.TopP)
-	set(&p.MinP, s.MinP)
-	set(&p.TypicalP, s.TypicalP)
-	set(&p.RepetitionPenalty, s.RepetitionPenalty)
-	set(&p.PresencePenalty, s.PresencePenalty)
-	set(&p.FrequencyPenalty, s.FrequencyPenalty)
-	if s.TopK != nil {
-		p.TopK = max(*s.TopK, 0)
-	}
-	if s.RepeatLastN != nil {
-		p.RepeatLastN = *s.RepeatLastN
-	}
-	if s.Seed != nil {
-		p.Seed, p.HasSeed = *s.Seed, true
-	}
-	if s.LogitBias != nil {
-		p.LogitBias = s.LogitBias
 	}
 }
 

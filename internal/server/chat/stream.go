@@ -41,7 +41,7 @@ type Stream struct {
 }
 
 func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service, r *Request, l *Lease, p *prompt, began time.Time) (*Stream, error) {
-	params, err := r.sampling(&l.Spec)
+	params, err := r.sampling(&l.Spec, l.Model.Sampling())
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,9 @@ func (s *Stream) Context() int {
 	}
 	return s.r.Context
 }
+
+// Sampling returns what the first answer is drawn with.
+func (s *Stream) Sampling() sample.Params { return s.choices[0].params }
 
 // PromptCount returns the number of prompt tokens.
 func (s *Stream) PromptCount() int { return len(s.prompt.tokens) }
