@@ -10,6 +10,8 @@ import (
 	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
+const eventStream = "text/event-stream"
+
 // Marshal writes JSON as APIs do: without the escapes for HTML.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -49,7 +51,7 @@ type Writer struct {
 
 // NewEvents makes a Writer of server-sent events. Nothing is written before the first piece.
 func (e *Env) NewEvents(w http.ResponseWriter) *Writer {
-	return e.newWriter(w, "text/event-stream; charset=utf-8")
+	return e.newWriter(w, eventStream+"; charset=utf-8")
 }
 
 // NewLines makes a Writer of JSON lines.

@@ -18,15 +18,23 @@ type own struct{ s *Server }
 func (o *own) Name() string             { return "baleen" }
 func (o *own) Claims(*http.Request) int { return 0 }
 
+type ownError struct {
+	Error ownErrorBody `json:"error"`
+}
+
+type ownErrorBody struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Field   string `json:"field,omitempty"`
+}
+
 // WriteError answers {"error": {"kind", "message", "field"}}.
 func (o *own) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
-	type body struct {
-		Kind    string `json:"kind"`
-		Message string `json:"message"`
-		Field   string `json:"field,omitempty"`
-	}
-	WriteJSON(w, e.Status(), map[string]body{"error": {e.Kind.String(), e.Message(), e.Field}}) //nolint:errcheck // the client is gone
+	WriteJSON(w, e.Status(), ownError{ownErrorBody{e.Kind.String(), e.Message(), e.Field}}) //nolint:errcheck // the client is gone
 }
+
+// ErrorBody is what WriteError sends.
+func (o *own) ErrorBody() any { return ownError{} }
 
 type unloadBody struct{ model string }
 
@@ -40,22 +48,43 @@ var unloadTable = &fields.Table[unloadBody]{Name: "unload", Fields: []fields.Fie
 // Routes lists them.
 func (o *own) Routes() []Route {
 	return []Route{
-		{Method: "GET", Path: "/healthz", Summary: "The process answers", Handle: o.health},
-		{Method: "GET", Path: "/readyz", Summary: "The server takes requests: 503 while it starts or stops", Handle: o.readiness, Answers: []int{503}},
-		{Method: "GET", Path: "/openapi.json", Summary: "This document", Handle: o.document},
+		{Method: "GET", Path: "/healthz", Summary: "The process answers", Answer: healthAnswer{}, Handle: o.health},
+		{Method: "GET", Path: "/readyz", Summary: "The server takes requests: 503 while it starts or stops", Answer: readyAnswer{}, Handle: o.readiness, Answers: []int{503}},
+		{Method: "GET", Path: "/openapi.json", Summary: "This document", Answer: map[string]any{}, Handle: o.document},
 		{Method: "GET", Path: "/metrics", Scope: auth.Watch, Plain: true, Summary: "Counts and levels in Prometheus' text format", Handle: o.metrics},
-		{Method: "GET", Path: "/baleen/models", Scope: auth.Infer, Summary: "Loaded models, with memory, leases and expiry", Handle: o.models},
-		{Method: "POST", Path: "/baleen/unload", Scope: auth.Manage, Summary: "Unload a model when nobody uses it", Body: unloadTable, Handle: o.unload, Answers: []int{404}},
+		{Method: "GET", Path: "/baleen/models", Scope: auth.Infer, Summary: "Loaded models, with memory, leases and expiry", Answer: modelsAnswer{}, Handle: o.models},
+		{Method: "POST", Path: "/baleen/unload", Scope: auth.Manage, Summary: "Unload a model when nobody uses it", Body: unloadTable, Answer: unloadAnswer{}, Handle: o.unload, Answers: []int{404}},
 		{
-			Method: "POST", Path: "/baleen/requests/{id}/end-thinking", Scope: auth.Infer, Handle: o.endThinking, Answers: []int{404},
+			Method: "POST", Path: "/baleen/requests/{id}/end-thinking", Scope: auth.Infer, Answer: idAnswer{}, Handle: o.endThinking,
 			Summary: "End the reasoning of a running request: its answer begins at the next token",
 			Doc:     "The id is the X-Request-Id of the running answer; a client may choose it by sending that header.",
 		},
 	}
 }
 
+type healthAnswer struct {
+	Status  string `json:"status"`
+	Version string `json:"version"`
+}
+
+type readyAnswer struct {
+	Status string `json:"status"`
+}
+
+type modelsAnswer struct {
+	Models []LoadedModel `json:"models"`
+}
+
+type unloadAnswer struct {
+	Unloaded bool `json:"unloaded"` // false: it was not loaded
+}
+
+type idAnswer struct {
+	ID string `json:"id"`
+}
+
 func (o *own) health(w http.ResponseWriter, _ *http.Request) error {
-	return WriteJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": o.s.o.Version})
+	return WriteJSON(w, http.StatusOK, healthAnswer{"ok", o.s.o.Version})
 }
 
 func (o *own) readiness(w http.ResponseWriter, _ *http.Request) error {
@@ -65,12 +94,16 @@ func (o *own) readiness(w http.ResponseWriter, _ *http.Request) error {
 	if !o.s.ready.Load() {
 		return &chat.Error{Kind: chat.Unavailable, Msg: "the server is starting", RetryAfter: 2 * time.Second}
 	}
-	return WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	return WriteJSON(w, http.StatusOK, readyAnswer{"ready"})
 }
 
 func (o *own) document(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
-	_, err := w.Write(o.s.openapi)
+	doc := o.s.openapi[0]
+	if keys, err := o.s.o.Keys.Any(); keys || err != nil {
+		doc = o.s.openapi[1]
+	}
+	_, err := w.Write(doc)
 	return err
 }
 
@@ -132,7 +165,7 @@ func (o *own) models(w http.ResponseWriter, r *http.Request) error {
 		}
 		list = append(list, row)
 	}
-	return WriteJSON(w, http.StatusOK, map[string]any{"models": list})
+	return WriteJSON(w, http.StatusOK, modelsAnswer{list})
 }
 
 func (o *own) unload(w http.ResponseWriter, r *http.Request) error {
@@ -148,7 +181,7 @@ func (o *own) unload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return WriteJSON(w, http.StatusOK, map[string]bool{"unloaded": was})
+	return WriteJSON(w, http.StatusOK, unloadAnswer{was})
 }
 
 func (o *own) endThinking(w http.ResponseWriter, r *http.Request) error {
@@ -156,5 +189,5 @@ func (o *own) endThinking(w http.ResponseWriter, r *http.Request) error {
 	if !o.s.o.Chat.EndThinking(id) {
 		return &chat.Error{Kind: chat.NotFound, Msg: fmt.Sprintf("no running request has the id %q", id)}
 	}
-	return WriteJSON(w, http.StatusOK, map[string]string{"id": id})
+	return WriteJSON(w, http.StatusOK, idAnswer{id})
 }

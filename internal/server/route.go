@@ -23,6 +23,8 @@ type Dialect interface {
 	Claims(r *http.Request) int
 	// WriteError answers with an error in the dialect's own shape. Nothing was written before.
 	WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error)
+	// ErrorBody is a value of the type that WriteError sends, for the OpenAPI document.
+	ErrorBody() any
 }
 
 // A Route is one operation.
@@ -39,10 +41,17 @@ type Route struct {
 	Body    fields.ObjectTable   // of the request; nil: none
 	Objects []fields.ObjectTable // that Body refers to
 	Query   []Parameter
-	MaxBody int64  // bytes; 0: the server's limit; negative: no limit
-	Stream  string // media type of a streamed answer, "" where there is none
-	Plain   bool   // the answer is text, not JSON
-	Answers []int  // statuses beside 200 and those of errors that every route has
+	Upload  bool  // the body is a file, not JSON
+	MaxBody int64 // bytes; 0: the server's limit; negative: no limit
+
+	// Answer is a value of the type that is answered as JSON, and Piece one of the type of a stream's events or lines:
+	// for the OpenAPI document.
+	Answer, Piece any
+	Stream        string // media type of a streamed answer, "" where there is none
+	Plain         bool   // the answer is text, not JSON
+	Empty         bool   // the answer has no body
+	Answers       []int  // statuses beside 200 and those of errors that every route has
+	PathPattern   string // regular expression of the path's parameter; "": any text
 
 	// Handle answers. An error that it returns before it has written anything becomes the dialect's error; later,
 	// it has written its own terminal event.

@@ -44,7 +44,7 @@ type Server struct {
 	stopping atomic.Bool
 	ready    atomic.Bool
 	recorder *recorder
-	openapi  []byte
+	openapi  [2][]byte // the document of a server without keys, and of one with keys
 }
 
 type entry struct {
@@ -92,11 +92,13 @@ func New(o Options) (*Server, error) {
 		sort.SliceStable(list, func(i, j int) bool { return list[i].route.When != nil && list[j].route.When == nil })
 		s.mux.HandleFunc(p, func(http.ResponseWriter, *http.Request) {}) // the mux only matches paths
 	}
-	doc, err := s.document()
-	if err != nil {
-		return nil, err
+	for i := range s.openapi {
+		doc, err := s.document(i == 1)
+		if err != nil {
+			return nil, err
+		}
+		s.openapi[i] = doc
 	}
-	s.openapi = doc
 	return s, nil
 }
 

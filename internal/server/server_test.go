@@ -284,6 +284,7 @@ type panics struct{}
 
 func (panics) Name() string             { return "panics" }
 func (panics) Claims(*http.Request) int { return 0 }
+func (panics) ErrorBody() any           { return nil }
 func (panics) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
 	http.Error(w, e.Message(), e.Status())
 }

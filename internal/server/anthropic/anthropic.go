@@ -58,19 +58,20 @@ func (d *dialect) Routes() []server.Route {
 				"message_delta, message_stop; after a failure, error. The refusal of `thread` has the code thread_unsupported_request, with which the vendor's " +
 				"SDKs go on by sending all messages. " + headersDoc,
 			Body: createTable, Objects: objects, Query: beta, Stream: "text/event-stream", Answers: []int{404, 529}, Handle: d.create,
+			Answer: messageBody{}, Piece: fields.Either{startEvent{}, plainEvent{}, blockStart{}, blockDelta{}, blockStop{}, endEvent{}, errorBody{}},
 		},
 		{
 			Method: "POST", Path: "/v1/messages/count_tokens", Scope: auth.Infer, Summary: "Count the tokens of a conversation's prompt",
 			Doc: "The count is exact: the prompt is rendered and encoded as for an answer. " + headersDoc, Body: countTable, Query: beta,
-			Answers: []int{404, 529}, Handle: d.count,
+			Answer: countAnswer{}, Answers: []int{404, 529}, Handle: d.count,
 		},
 		{
 			Method: "GET", Path: "/v1/models", Scope: auth.Infer, Summary: "List the models", When: versioned, Query: append(listQuery, beta...),
-			Doc: "In this shape where the request has the header anthropic-version.", Answers: []int{400, 404}, Handle: d.models,
+			Doc: "In this shape where the request has the header anthropic-version.", Answer: listBody{}, Answers: []int{400}, Handle: d.models,
 		},
 		{
 			Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "One model", When: versioned, Query: beta,
-			Doc: "In this shape where the request has the header anthropic-version.", Answers: []int{404}, Handle: d.model,
+			Doc: "In this shape where the request has the header anthropic-version.", Answer: modelBody{}, Handle: d.model,
 		},
 	}
 }
@@ -81,20 +82,38 @@ func (d *dialect) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if req.stream {
+		return d.events(w, r, req)
+	}
+	a, err := d.start(r, req)
+	if err != nil {
+		return err
+	}
+	defer a.stream.Close()
+	return a.whole(w)
+}
+
+// start begins an answer. The caller closes its stream.
+func (d *dialect) start(r *http.Request, req *request) (*answer, error) {
 	edited, err := d.edit(r.Context(), req)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	req.chat.Progress = req.stream && server.WantsProgress(r)
 	s, err := d.env.Chat.Run(r.Context(), &req.chat)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer s.Close()
-	a := &answer{id: chat.NewID("msg_"), req: req, stream: s, edited: edited}
-	if req.stream {
-		return d.events(w, r, a)
-	}
-	return a.whole(w)
+	return &answer{id: chat.NewID("msg_"), req: req, stream: s, edited: edited}, nil
+}
+
+type countAnswer struct {
+	Context *countBefore `json:"context_management,omitempty"`
+	Tokens  int          `json:"input_tokens"`
+}
+
+type countBefore struct {
+	Tokens int `json:"original_input_tokens"`
 }
 
 // count answers POST /v1/messages/count_tokens.
@@ -103,19 +122,13 @@ func (d *dialect) count(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	type original struct {
-		Tokens int `json:"original_input_tokens"`
-	}
-	var body struct {
-		Context *original `json:"context_management,omitempty"`
-		Tokens  int       `json:"input_tokens"`
-	}
+	var body countAnswer
 	if len(req.edits) > 0 {
 		n, err := d.env.Chat.Count(r.Context(), &req.chat)
 		if err != nil {
 			return err
 		}
-		body.Context = &original{n}
+		body.Context = &countBefore{n}
 	}
 	if _, err := d.edit(r.Context(), req); err != nil {
 		return err
@@ -173,6 +186,9 @@ func (d *dialect) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Err
 	}
 	server.WriteJSON(w, status, errorOf(r, e)) //nolint:errcheck // the client is gone
 }
+
+// ErrorBody is what WriteError sends.
+func (d *dialect) ErrorBody() any { return errorBody{} }
 
 func errorOf(r *http.Request, e *chat.Error) errorBody {
 	body := errorBody{"error", errorObject{Type: errorType(e.Kind), Message: message(e)}, server.RequestID(r)}

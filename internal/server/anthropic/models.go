@@ -42,6 +42,13 @@ func newModel(s chat.Spec) modelBody {
 	return modelBody{Type: "model", ID: s.Name, Display: s.Name, Created: t.UTC().Format(time.RFC3339), Lifecycle: "active"}
 }
 
+type listBody struct {
+	Data    []modelBody `json:"data"`
+	HasMore bool        `json:"has_more"`
+	First   *string     `json:"first_id"`
+	Last    *string     `json:"last_id"`
+}
+
 // models answers GET /v1/models.
 func (d *dialect) models(w http.ResponseWriter, r *http.Request) error {
 	header(w, r)
@@ -53,12 +60,7 @@ func (d *dialect) models(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body := struct {
-		Data    []modelBody `json:"data"`
-		HasMore bool        `json:"has_more"`
-		First   *string     `json:"first_id"`
-		Last    *string     `json:"last_id"`
-	}{Data: []modelBody{}, HasMore: more}
+	body := listBody{Data: []modelBody{}, HasMore: more}
 	for _, s := range list {
 		body.Data = append(body.Data, newModel(s))
 	}

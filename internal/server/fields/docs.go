@@ -1,6 +1,7 @@
 package fields
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -21,7 +22,10 @@ func (t *Table[T]) Rows() []Row {
 		if len(f.Allow) > 0 {
 			row.Doc += " (accepted: " + strings.Join(f.Allow, ", ") + ")"
 		}
-		if f.Use != Honoured {
+		switch f.Use {
+		case Refused:
+			row.Schema = f.allowed()
+		case Ignored:
 			row.Schema = map[string]any{}
 		}
 		rows = append(rows, row)
@@ -29,8 +33,22 @@ func (t *Table[T]) Rows() []Row {
 	return rows
 }
 
+// allowed is the schema of a refused field: the values that ask for nothing.
+func (f *Field[T]) allowed() map[string]any {
+	values := []any{nil}
+	for _, a := range f.Allow {
+		var v any
+		if json.Unmarshal([]byte(a), &v) == nil {
+			values = append(values, v)
+		}
+	}
+	return map[string]any{"enum": values}
+}
+
 // Title is the table's name.
 func (t *Table[T]) Title() string { return t.Name }
+
+func (t *Table[T]) conditions() []map[string]any { return t.Where }
 
 // Strict reports whether fields that are not declared are refused.
 func (t *Table[T]) Strict() bool { return !t.IgnoreUnknown }
@@ -40,12 +58,38 @@ type ObjectTable interface {
 	Title() string
 	Rows() []Row
 	Strict() bool
+	conditions() []map[string]any
 }
+
+// OneOf is an object of one of several tables, which differ in what their field "type" may be.
+type OneOf struct {
+	Name string
+	Of   []ObjectTable
+}
+
+// Title is its name.
+func (o *OneOf) Title() string { return o.Name }
+
+// Rows is empty: the tables have the fields.
+func (o *OneOf) Rows() []Row { return nil }
+
+// Strict reports false: the tables decide.
+func (o *OneOf) Strict() bool { return false }
+
+func (o *OneOf) conditions() []map[string]any { return nil }
 
 // Markdown writes a table as a reference section.
 func Markdown(t ObjectTable) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n", t.Title())
+	if o, ok := t.(*OneOf); ok {
+		names := make([]string, len(o.Of))
+		for i, x := range o.Of {
+			names[i] = x.Title()
+		}
+		fmt.Fprintf(&b, "One of these, which differ in `type`: %s.\n", strings.Join(names, ", "))
+		return b.String()
+	}
 	b.WriteString("| Field | Type | | What it does |\n|---|---|---|---|\n")
 	for _, r := range t.Rows() {
 		use := r.Use
@@ -66,6 +110,13 @@ func escape(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
 // Schema is the object as a JSON Schema.
 func Schema(t ObjectTable) map[string]any {
+	if o, ok := t.(*OneOf); ok {
+		var list []any
+		for _, x := range o.Of {
+			list = append(list, map[string]any{ObjectKey: x.Title()})
+		}
+		return map[string]any{"anyOf": list}
+	}
 	props, required := map[string]any{}, []string{}
 	for _, r := range t.Rows() {
 		s := map[string]any{}
@@ -73,7 +124,7 @@ func Schema(t ObjectTable) map[string]any {
 			s[k] = v
 		}
 		s["description"] = r.Doc
-		if !r.Required && len(r.Schema) > 0 {
+		if !r.Required && len(r.Schema) > 0 && r.Use != Refused.String() {
 			s = map[string]any{"description": r.Doc, "anyOf": []any{r.Schema, map[string]any{"type": "null"}}}
 		}
 		props[r.Name] = s
@@ -87,6 +138,13 @@ func Schema(t ObjectTable) map[string]any {
 	}
 	if t.Strict() {
 		out["additionalProperties"] = false
+	}
+	if where := t.conditions(); len(where) > 0 {
+		list := make([]any, len(where))
+		for i, w := range where {
+			list[i] = w
+		}
+		out["allOf"] = list
 	}
 	return out
 }

@@ -48,6 +48,9 @@ type Table[T any] struct {
 	Fields []Field[T]
 	// IgnoreUnknown accepts fields that are not declared, as the vendor's own server does.
 	IgnoreUnknown bool
+	// Where are JSON Schemas that say how fields depend on each other, where something else checks that: for the
+	// OpenAPI document alone.
+	Where []map[string]any
 }
 
 // Decode reads a request body into dst. Its errors are *chat.Error with the path of the field.

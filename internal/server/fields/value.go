@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -204,6 +205,7 @@ type Type struct {
 	maxItems int // 0: no bound
 	ref      string
 	oneOf    []Type
+	where    map[string]any
 }
 
 // String is any string.
@@ -236,6 +238,22 @@ func List(items Type) Type { return Type{kinds: []string{"array"}, items: &items
 
 // Len bounds the elements of a list; hi 0 is no bound.
 func (t Type) Len(lo, hi int) Type { t.minItems, t.maxItems = lo, hi; return t }
+
+// Where adds keywords of JSON Schema that say what Set checks beyond the type: for the OpenAPI document alone.
+func (t Type) Where(keywords map[string]any) Type {
+	t.where = maps.Clone(t.where)
+	if t.where == nil {
+		t.where = map[string]any{}
+	}
+	maps.Copy(t.where, keywords)
+	return t
+}
+
+// NotEmpty says of a string that Set refuses the empty one.
+func (t Type) NotEmpty() Type { return t.Where(map[string]any{"minLength": 1}) }
+
+// Pattern says of a string what regular expression Set asks for. It should have anchors.
+func (t Type) Pattern(re string) Type { return t.Where(map[string]any{"pattern": re}) }
 
 // Or allows either type.
 func (t Type) Or(other Type) Type {
@@ -316,6 +334,7 @@ func (t Type) Schema() map[string]any {
 	if t.maxItems > 0 {
 		s["maxItems"] = t.maxItems
 	}
+	maps.Copy(s, t.where)
 	return s
 }
 

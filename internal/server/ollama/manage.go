@@ -67,14 +67,14 @@ type Creation struct {
 func (d *dialect) manageRoutes() []server.Route {
 	createObjects := []fields.ObjectTable{optionsTable, messageTable, toolCallTable, callFunctionTable}
 	return []server.Route{
-		{Method: "POST", Path: "/api/pull", Scope: auth.Manage, Body: pullTable, Stream: ndjson, Answers: []int{404}, Summary: "Fetch a model, with its progress", Handle: d.pull},
+		{Method: "POST", Path: "/api/pull", Scope: auth.Manage, Body: pullTable, Stream: ndjson, Answers: []int{404}, Summary: "Fetch a model, with its progress", Answer: Progress{}, Piece: fields.Either{Progress{}, errorBody{}}, Handle: d.pull},
 		{Method: "POST", Path: "/api/push", Scope: auth.Manage, Body: pushTable, Answers: []int{404}, Summary: "Refused: this server publishes nothing", Handle: d.push},
-		{Method: "POST", Path: "/api/create", Scope: auth.Manage, Body: createTable, Objects: createObjects, Stream: ndjson, Answers: []int{404}, Summary: "Make a model of another one, or of uploaded files", Handle: d.create},
-		{Method: "POST", Path: "/api/copy", Scope: auth.Manage, Body: copyTable, Plain: true, Answers: []int{404}, Summary: "Give a model a second name", Handle: d.copy},
-		{Method: "DELETE", Path: "/api/delete", Scope: auth.Manage, Body: deleteTable, Plain: true, Answers: []int{404}, Summary: "Remove a model", Handle: d.delete},
-		{Method: "HEAD", Path: "/api/blobs/{digest}", Scope: auth.Manage, Plain: true, Answers: []int{404, 400}, Summary: "Whether a file was uploaded", Handle: d.hasBlob},
+		{Method: "POST", Path: "/api/create", Scope: auth.Manage, Body: createTable, Objects: createObjects, Stream: ndjson, Answers: []int{404}, Summary: "Make a model of another one, or of uploaded files", Answer: Progress{}, Piece: fields.Either{Progress{}, errorBody{}}, Handle: d.create},
+		{Method: "POST", Path: "/api/copy", Scope: auth.Manage, Body: copyTable, Empty: true, Answers: []int{404}, Summary: "Give a model a second name", Handle: d.copy},
+		{Method: "DELETE", Path: "/api/delete", Scope: auth.Manage, Body: deleteTable, Empty: true, Answers: []int{404}, Summary: "Remove a model", Handle: d.delete},
+		{Method: "HEAD", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, PathPattern: blobPattern, Answers: []int{400}, Summary: "Whether a file was uploaded", Handle: d.hasBlob},
 		{
-			Method: "POST", Path: "/api/blobs/{digest}", Scope: auth.Manage, Plain: true, MaxBody: -1, Answers: []int{201, 400}, Handle: d.putBlob,
+			Method: "POST", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, Upload: true, PathPattern: blobPattern, MaxBody: -1, Answers: []int{201, 400}, Handle: d.putBlob,
 			Summary: "Upload a file for /api/create: the body is the file, the name is sha256: and its checksum",
 		},
 	}
@@ -222,6 +222,8 @@ func (d *dialect) delete(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
+
+const blobPattern = "^sha256[:-][0-9A-Fa-f]{64}$"
 
 func blobDigest(field, s string) (string, error) {
 	hex, ok := strings.CutPrefix(strings.Replace(s, "sha256-", "sha256:", 1), "sha256:")

@@ -48,7 +48,7 @@ func (d *dialect) tags(w http.ResponseWriter, r *http.Request) error {
 		name := withTag(s.Name)
 		list = append(list, listed{name, name, s.Time, s.Size, digest(s), c.details(""), c.capabilities})
 	}
-	return server.WriteJSON(w, http.StatusOK, map[string][]listed{"models": list})
+	return server.WriteJSON(w, http.StatusOK, modelsAnswer[listed]{list})
 }
 
 func (d *dialect) ps(w http.ResponseWriter, r *http.Request) error {
@@ -75,7 +75,7 @@ func (d *dialect) ps(w http.ResponseWriter, r *http.Request) error {
 			Expires: expires(st, d.env.Now()), Context: m.Context,
 		})
 	})
-	return server.WriteJSON(w, http.StatusOK, map[string][]loaded{"models": list})
+	return server.WriteJSON(w, http.StatusOK, modelsAnswer[loaded]{list})
 }
 
 // expires is when a model goes; one that stays for good goes in a time that no client lives to see.

@@ -64,6 +64,9 @@ func (d *dialect) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Err
 	server.WriteJSON(w, e.Status(), errorBody{message(e)}) //nolint:errcheck // the client is gone
 }
 
+// ErrorBody is what WriteError sends.
+func (d *dialect) ErrorBody() any { return errorBody{} }
+
 // message words errors as clients of Ollama look for them.
 func message(e *chat.Error) string {
 	if e.Kind == chat.UnknownModel && e.Msg == "" {
@@ -83,17 +86,17 @@ func (d *dialect) Routes() []server.Route {
 		{
 			Method: "POST", Path: "/api/generate", Scope: auth.Infer, Body: generateTable, Objects: runObjects, Stream: ndjson, Answers: []int{404},
 			Summary: "Answer a prompt, continue a raw text, or fill a gap; without a prompt, load or unload a model",
-			Doc:     promptDoc, Handle: d.generate,
+			Answer:  chunk{}, Piece: fields.Either{chunk{}, errorBody{}}, Doc: promptDoc, Handle: d.generate,
 		},
 		{
 			Method: "POST", Path: "/api/chat", Scope: auth.Infer, Body: chatTable, Objects: chatObjects, Stream: ndjson, Answers: []int{404},
 			Summary: "Continue a conversation, with tools and thinking; without messages, load or unload a model",
-			Doc:     promptDoc, Handle: d.chat,
+			Answer:  chunk{}, Piece: fields.Either{chunk{}, errorBody{}}, Doc: promptDoc, Handle: d.chat,
 		},
-		{Method: "GET", Path: "/api/tags", Scope: auth.Infer, Summary: "The models that are there", Handle: d.tags},
-		{Method: "GET", Path: "/api/ps", Scope: auth.Infer, Summary: "The models that are loaded", Handle: d.ps},
-		{Method: "POST", Path: "/api/show", Scope: auth.Infer, Body: showTable, Answers: []int{404}, Summary: "All about a model", Handle: d.show},
-		{Method: "GET", Path: "/api/version", Summary: "The version of the API, as a version of Ollama, and that of this server", Handle: d.version},
+		{Method: "GET", Path: "/api/tags", Scope: auth.Infer, Summary: "The models that are there", Answer: modelsAnswer[listed]{}, Handle: d.tags},
+		{Method: "GET", Path: "/api/ps", Scope: auth.Infer, Summary: "The models that are loaded", Answer: modelsAnswer[loaded]{}, Handle: d.ps},
+		{Method: "POST", Path: "/api/show", Scope: auth.Infer, Body: showTable, Answers: []int{404}, Summary: "All about a model", Answer: shown{}, Handle: d.show},
+		{Method: "GET", Path: "/api/version", Summary: "The version of the API, as a version of Ollama, and that of this server", Answer: versionAnswer{}, Handle: d.version},
 		{Method: "POST", Path: "/api/embed", Scope: auth.Infer, Body: embedTable, Objects: runObjects, Answers: []int{404}, Summary: "Embeddings of texts: no model here makes any yet, so this answers an error", Handle: d.embed},
 		{Method: "POST", Path: "/api/embeddings", Scope: auth.Infer, Body: embeddingsTable, Objects: runObjects, Answers: []int{404}, Summary: "The older form of /api/embed, with the same answer", Handle: d.embeddings},
 	}
@@ -110,11 +113,17 @@ func (d *dialect) root(w http.ResponseWriter, _ *http.Request) error {
 	return err
 }
 
+type versionAnswer struct {
+	Version string `json:"version"`
+	Baleen  string `json:"baleen"`
+}
+
+type modelsAnswer[T any] struct {
+	Models []T `json:"models"`
+}
+
 func (d *dialect) version(w http.ResponseWriter, _ *http.Request) error {
-	return server.WriteJSON(w, http.StatusOK, struct {
-		Version string `json:"version"`
-		Baleen  string `json:"baleen"`
-	}{Version, d.env.Version})
+	return server.WriteJSON(w, http.StatusOK, versionAnswer{Version, d.env.Version})
 }
 
 // decode reads a request's body by a table.

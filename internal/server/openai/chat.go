@@ -126,6 +126,7 @@ func (d *dialect) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := d.env.NewEvents(w)
 	if q.stream {
+		q.req.Progress = server.WantsProgress(r)
 		stop := keepAlive(out)
 		defer stop()
 	}
@@ -148,7 +149,7 @@ func endStream(out *server.Writer, e *chat.Error) error {
 	if gone(e) {
 		return e
 	}
-	if err := out.Event("", map[string]errorBody{"error": errorOf(e)}); err != nil {
+	if err := out.Event("", errorAnswer{errorOf(e)}); err != nil {
 		return err
 	}
 	if err := out.Data("[DONE]"); err != nil {
@@ -231,6 +232,14 @@ type choiceOut struct {
 	Finish   string       `json:"finish_reason"`
 }
 
+type chatAnswer struct {
+	completionHead
+	Choices []choiceOut `json:"choices"`
+	Usage   *usage      `json:"usage"`
+	Tier    string      `json:"service_tier"`
+	Print   string      `json:"system_fingerprint"`
+}
+
 // wholeChat answers in one piece.
 func (d *dialect) wholeChat(w http.ResponseWriter, q *chatRequest, s *chat.Stream) error {
 	n := max(q.req.N, 1)
@@ -263,13 +272,7 @@ func (d *dialect) wholeChat(w http.ResponseWriter, q *chatRequest, s *chat.Strea
 			for i := range choices {
 				choices[i].Message.fill(text[i].String())
 			}
-			return server.WriteJSON(w, http.StatusOK, struct {
-				completionHead
-				Choices []choiceOut `json:"choices"`
-				Usage   *usage      `json:"usage"`
-				Tier    string      `json:"service_tier"`
-				Print   string      `json:"system_fingerprint"`
-			}{d.head("chatcmpl-", "chat.completion", s.Model()), choices, usageOf(delta.Usage), "default", d.fingerprint()})
+			return server.WriteJSON(w, http.StatusOK, chatAnswer{d.head("chatcmpl-", "chat.completion", s.Model()), choices, usageOf(delta.Usage), "default", d.fingerprint()})
 		}
 	}
 	return &chat.Error{Kind: chat.Internal}
@@ -331,6 +334,8 @@ func (d *dialect) streamChat(out *server.Writer, q *chatRequest, s *chat.Stream)
 		var err error
 		i := delta.Index
 		switch delta.Kind {
+		case chat.PrefillDelta:
+			err = out.Prefill(server.ReportOf(delta))
 		case chat.TextDelta:
 			err = send(delta.Choice, deltaOut{Content: &delta.Text}, nil, delta.Tokens)
 		case chat.ReasoningDelta:

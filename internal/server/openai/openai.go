@@ -39,27 +39,27 @@ func (d *dialect) Routes() []server.Route {
 	return []server.Route{
 		{
 			Method: "POST", Path: "/v1/chat/completions", Scope: auth.Infer, Summary: "Answer a conversation",
-			Body: chatTable, Objects: append(chatObjects(), shared...), Stream: "text/event-stream", Answers: []int{404}, Handle: d.chat,
+			Body: chatTable, Objects: append(chatObjects(), shared...), Answer: chatAnswer{}, Piece: fields.Either{chunk{}, errorAnswer{}}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.chat,
 			Doc: "Reasoning comes as `reasoning_content` beside `content`. Omitted `temperature` and `top_p` are 1, unless the model brings its own.",
 		},
 		{
 			Method: "POST", Path: "/v1/completions", Scope: auth.Infer, Summary: "Continue a text, or fill a gap in it",
-			Body: completionTable, Objects: shared, Stream: "text/event-stream", Answers: []int{404}, Handle: d.completions,
+			Body: completionTable, Objects: shared, Answer: textChunk{}, Piece: fields.Either{textChunk{}, errorAnswer{}}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.completions,
 		},
 		{
 			Method: "POST", Path: "/v1/responses", Scope: auth.Infer, Summary: "Answer with items, with the conversation kept by the server",
-			Body: responseTable, Objects: responseObjects(), Stream: "text/event-stream", Answers: []int{404}, Handle: d.responses,
+			Body: responseTable, Objects: responseObjects(), Answer: responseOut{}, Piece: map[string]any{}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.responses,
 			Doc: "Responses are kept in memory, the last thousand of them, until the server ends. Reasoning comes as items with its whole text.",
 		},
 		{
 			Method: "POST", Path: "/v1/responses/input_tokens", Scope: auth.Infer, Summary: "Count the tokens of a request",
-			Body: responseTable, Answers: []int{404}, Handle: d.countResponse,
+			Body: responseTable, Answer: countAnswer{}, Answers: []int{404}, Handle: d.countResponse,
 		},
-		{Method: "GET", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Get a kept response", Answers: []int{400, 404}, Handle: d.getResponse},
-		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Forget a kept response", Answers: []int{404}, Handle: d.deleteResponse},
-		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: auth.Infer, Summary: "List a kept response's input", Answers: []int{404}, Handle: d.inputItems},
-		{Method: "GET", Path: "/v1/models", Scope: auth.Infer, Summary: "List the models", Handle: d.models},
-		{Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "Describe a model", Answers: []int{404}, Handle: d.model},
+		{Method: "GET", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Get a kept response", Query: []server.Parameter{{Name: "stream", Type: fields.Bool(), Doc: "true is refused: a kept response is whole"}}, Answer: responseOut{}, Handle: d.getResponse},
+		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Forget a kept response", Answer: deletedAnswer{}, Handle: d.deleteResponse},
+		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: auth.Infer, Summary: "List a kept response's input", Answer: itemsAnswer{}, Handle: d.inputItems},
+		{Method: "GET", Path: "/v1/models", Scope: auth.Infer, Summary: "List the models", Answer: listAnswer[modelObject]{}, Handle: d.models},
+		{Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "Describe a model", Answer: modelObject{}, Handle: d.model},
 	}
 }
 
@@ -118,7 +118,19 @@ func errorOf(e *chat.Error) errorBody {
 
 // WriteError answers {"error": {...}}.
 func (d *dialect) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
-	server.WriteJSON(w, e.Status(), map[string]errorBody{"error": errorOf(e)}) //nolint:errcheck // the client is gone
+	server.WriteJSON(w, e.Status(), errorAnswer{errorOf(e)}) //nolint:errcheck // the client is gone
+}
+
+// ErrorBody is what WriteError sends.
+func (d *dialect) ErrorBody() any { return errorAnswer{} }
+
+type errorAnswer struct {
+	Error errorBody `json:"error"`
+}
+
+type listAnswer[T any] struct {
+	Object string `json:"object" schema:"list"`
+	Data   []T    `json:"data"`
 }
 
 // A modelObject is an element of the list of models.
@@ -142,7 +154,7 @@ func (d *dialect) models(w http.ResponseWriter, r *http.Request) error {
 	for _, s := range specs {
 		list = append(list, modelOf(s))
 	}
-	return server.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
+	return server.WriteJSON(w, http.StatusOK, listAnswer[modelObject]{"list", list})
 }
 
 func (d *dialect) model(w http.ResponseWriter, r *http.Request) error {

@@ -58,7 +58,12 @@ func (d *dialect) countResponse(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return server.WriteJSON(w, http.StatusOK, map[string]any{"object": "response.input_tokens", "input_tokens": n})
+	return server.WriteJSON(w, http.StatusOK, countAnswer{"response.input_tokens", n})
+}
+
+type countAnswer struct {
+	Object string `json:"object" schema:"response.input_tokens"`
+	Tokens int    `json:"input_tokens"`
 }
 
 type contentOut struct {
@@ -171,6 +176,7 @@ func (d *dialect) responses(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := d.env.NewEvents(w)
 	if q.stream {
+		q.req.Progress = server.WantsProgress(r)
 		stop := keepAlive(out)
 		defer stop()
 	}
@@ -248,6 +254,8 @@ func (b *builder) take(delta chat.Delta) error {
 	switch delta.Kind {
 	case chat.TextDelta:
 		return b.grow("message", "response.output_text.delta", delta)
+	case chat.PrefillDelta:
+		return b.out.Prefill(server.ReportOf(delta))
 	case chat.ReasoningDelta:
 		return b.grow("reasoning", "response.reasoning_text.delta", delta)
 	case chat.CallStart:

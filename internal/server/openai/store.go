@@ -107,12 +107,25 @@ func (d *dialect) getResponse(w http.ResponseWriter, r *http.Request) error {
 	return server.WriteJSON(w, http.StatusOK, k.body)
 }
 
+type deletedAnswer struct {
+	ID      string `json:"id"`
+	Object  string `json:"object" schema:"response"`
+	Deleted bool   `json:"deleted"`
+}
+
+type itemsAnswer struct {
+	listAnswer[json.RawMessage]
+	HasMore bool    `json:"has_more"`
+	First   *string `json:"first_id"`
+	Last    *string `json:"last_id"`
+}
+
 func (d *dialect) deleteResponse(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if !d.store.remove(id) {
 		return noResponse(id)
 	}
-	return server.WriteJSON(w, http.StatusOK, map[string]any{"id": id, "object": "response", "deleted": true})
+	return server.WriteJSON(w, http.StatusOK, deletedAnswer{id, "response", true})
 }
 
 func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
@@ -124,16 +137,14 @@ func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("order") != "asc" {
 		slices.Reverse(items)
 	}
-	idOf := func(raw json.RawMessage) string {
+	idOf := func(raw json.RawMessage) *string {
 		var m struct{ ID string }
 		_ = json.Unmarshal(raw, &m)
-		return m.ID
+		return &m.ID
 	}
-	out := map[string]any{"object": "list", "data": items, "has_more": false, "first_id": nil, "last_id": nil}
+	out := itemsAnswer{listAnswer: listAnswer[json.RawMessage]{"list", []json.RawMessage{}}}
 	if len(items) > 0 {
-		out["first_id"], out["last_id"] = idOf(items[0]), idOf(items[len(items)-1])
-	} else {
-		out["data"] = []any{}
+		out.Data, out.First, out.Last = items, idOf(items[0]), idOf(items[len(items)-1])
 	}
 	return server.WriteJSON(w, http.StatusOK, out)
 }
