@@ -88,10 +88,13 @@ func schemaRef(d Dialect, title string) string {
 func refer(d Dialect, known map[string]bool, schema any) any {
 	switch v := schema.(type) {
 	case map[string]any:
-		if name, ok := v[fields.ObjectKey].(string); ok && known[name] {
-			return map[string]any{"$ref": schemaRef(d, name)}
-		}
 		out := map[string]any{}
+		if name, ok := v[fields.ObjectKey].(string); ok && known[name] {
+			out["$ref"] = schemaRef(d, name)
+			if len(v) == 2 && v["type"] != nil || len(v) == 1 {
+				return out
+			}
+		}
 		for k, x := range v {
 			if k != fields.ObjectKey {
 				out[k] = refer(d, known, x)

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
@@ -162,14 +163,15 @@ func (b *blocks) last() {
 }
 
 // events answers with a stream. Whatever happens, it ends in message_stop or in error, unless the client is gone.
-func (d *dialect) events(w http.ResponseWriter, r *http.Request, a *answer) error {
+func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) error {
 	out := d.env.NewEvents(w)
-	b := &blocks{out: out, omit: a.req.thinking.omit}
-	start := a.message()
-	start.Usage = usageBody{Input: a.stream.PromptCount(), ByTTL: &ttlBody{}, Tier: "standard"}
-	b.send("message_start", startEvent{"message_start", start})
-	b.send("ping", plainEvent{"ping"})
-	stopBeat := out.Beat(d.ping, func() error { return out.Event("ping", plainEvent{"ping"}) })
+	var begun atomic.Bool
+	stopBeat := out.Beat(d.ping, func() error {
+		if !begun.Load() { // the model is being loaded
+			return out.Comment("working")
+		}
+		return out.Event("ping", plainEvent{"ping"})
+	})
 	beating := true
 	quiet := func() {
 		if beating {
@@ -178,6 +180,22 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, a *answer) erro
 		}
 	}
 	defer quiet()
+	b := &blocks{out: out, omit: req.thinking.omit}
+	a, err := d.start(r, req)
+	if err != nil {
+		quiet()
+		e := chat.AsError(err)
+		if out.Started() && e.Kind != chat.Cancelled {
+			b.send("error", errorOf(r, e))
+		}
+		return e
+	}
+	defer a.stream.Close()
+	start := a.message()
+	start.Usage = usageBody{Input: a.stream.PromptCount(), ByTTL: &ttlBody{}, Tier: "standard"}
+	b.send("message_start", startEvent{"message_start", start})
+	b.send("ping", plainEvent{"ping"})
+	begun.Store(true)
 	for b.err == nil {
 		delta, ok := a.stream.Next()
 		switch {
@@ -197,6 +215,10 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, a *answer) erro
 			return b.gone()
 		case delta.Kind == chat.Finish:
 			a.finish(delta)
+		case delta.Kind == chat.PrefillDelta:
+			if b.err == nil {
+				b.err = out.Prefill(server.ReportOf(delta))
+			}
 		default:
 			b.add(delta)
 		}

@@ -206,6 +206,7 @@ type Type struct {
 	ref      string
 	oneOf    []Type
 	where    map[string]any
+	only     []any
 }
 
 // String is any string.
@@ -255,6 +256,19 @@ func (t Type) NotEmpty() Type { return t.Where(map[string]any{"minLength": 1}) }
 // Pattern says of a string what regular expression Set asks for. It should have anchors.
 func (t Type) Pattern(re string) Type { return t.Where(map[string]any{"pattern": re}) }
 
+// Only says that Set refuses all values but these, though they are documented ones.
+func (t Type) Only(values ...any) Type { return Type{kinds: t.kinds, enum: t.enum, items: t.items, oneOf: t.oneOf, only: values} }
+
+// Duration is a string that time.ParseDuration reads, such as 10m; Set reads it.
+func Duration() Type {
+	return String().Pattern(`^[-+]?(0|(([0-9]{1,5}(\.[0-9]{1,6})?|\.[0-9]{1,6})(ns|us|ms|s|m|h)){1,4})$`)
+}
+
+// Base64 is a string that Set decodes.
+func Base64() Type {
+	return String().Pattern(`^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`)
+}
+
 // Or allows either type.
 func (t Type) Or(other Type) Type {
 	if len(t.oneOf) == 0 {
@@ -291,7 +305,7 @@ func (t Type) Text() string {
 }
 
 func bound(f float64) string {
-	if math.Abs(f) >= 1<<53 {
+	if math.Abs(f) >= 1<<53-1 {
 		return "any"
 	}
 	return strconv.FormatFloat(f, 'g', 12, 64)
@@ -302,6 +316,9 @@ const ObjectKey = "x-object"
 
 // Schema is the type as a JSON Schema.
 func (t Type) Schema() map[string]any {
+	if len(t.only) > 0 {
+		return map[string]any{"enum": t.only}
+	}
 	s := map[string]any{}
 	switch {
 	case len(t.oneOf) > 0:
@@ -316,11 +333,8 @@ func (t Type) Schema() map[string]any {
 	if len(t.enum) > 0 {
 		s["enum"] = t.enum
 	}
-	if t.bounded && math.Abs(t.lo) < 1<<53 {
-		s["minimum"] = t.lo
-	}
-	if t.bounded && math.Abs(t.hi) < 1<<53 {
-		s["maximum"] = t.hi
+	if t.bounded {
+		s["minimum"], s["maximum"] = jsonBound(t.lo), jsonBound(t.hi)
 	}
 	if t.items != nil {
 		s["items"] = t.items.Schema()
@@ -336,6 +350,17 @@ func (t Type) Schema() map[string]any {
 	}
 	maps.Copy(s, t.where)
 	return s
+}
+
+// jsonBound writes a bound; those of the whole range mean that of 64-bit integers.
+func jsonBound(f float64) any {
+	switch {
+	case f <= -1<<63:
+		return json.Number("-9223372036854775808")
+	case f >= 1<<63:
+		return json.Number("9223372036854775807")
+	}
+	return f
 }
 
 // check refuses a value of another type.

@@ -1,11 +1,11 @@
 package ollama
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -33,13 +33,13 @@ func makingFields() []fields.Field[making] {
 		honoured("stream", fields.Bool(), streamDoc, func(m *making, v fields.Value) error { m.stream = v.Bool(); return nil }),
 		honoured("modelfile", fields.String(), "a Modelfile, as older clients send it, instead of the fields below", func(m *making, v fields.Value) error { m.file = v.String(); return nil }),
 		honoured("from", fields.String(), "name of the model to start from", func(m *making, v fields.Value) error { m.c.From = v.String(); return nil }),
-		honoured("files", fields.Object(""), "uploaded files to start from: digest by file name", setFiles),
+		honoured("files", fields.Object("").Where(map[string]any{"propertyNames": map[string]any{"pattern": fileNamePattern}, "additionalProperties": map[string]any{"type": "string", "pattern": blobPattern}}), "uploaded files to start from: digest by file name", setFiles),
 		honoured("template", fields.String(), "chat template in Jinja, instead of the model's own", func(m *making, v fields.Value) error {
 			m.c.Template = v.String()
 			return checkTemplate(v.Path, m.c.Template)
 		}),
 		honoured("system", fields.String(), "system message of conversations that bring none", func(m *making, v fields.Value) error { m.c.System = v.String(); return nil }),
-		honoured("parameters", fields.Object("options"), "settings of requests that say nothing else, by the names of options", func(m *making, v fields.Value) error {
+		honoured("parameters", fields.Object("options").Where(map[string]any{"properties": map[string]any{"num_predict": map[string]any{"not": map[string]any{"const": 0}}}}), "settings of requests that say nothing else, by the names of options", func(m *making, v fields.Value) error {
 			return m.c.settings(v)
 		}),
 		honoured("messages", fields.List(fields.Object("message")), "messages that stand before every conversation", func(m *making, v fields.Value) (err error) {
@@ -60,12 +60,28 @@ func makingFields() []fields.Field[making] {
 	}
 }
 
-var createTable = &fields.Table[making]{Name: "create", IgnoreUnknown: true, Fields: makingFields()}
+var createTable = &fields.Table[making]{Name: "create", IgnoreUnknown: true, Fields: makingFields(), Where: append(nameable, map[string]any{"anyOf": []any{
+	map[string]any{ // of a model
+		"required": []string{"from"}, "properties": map[string]any{"from": map[string]any{"type": "string", "pattern": notBlank}, "files": map[string]any{"enum": []any{nil, map[string]any{}}}},
+	},
+	map[string]any{ // of files
+		"required": []string{"files"}, "properties": map[string]any{"files": map[string]any{"type": "object", "minProperties": 1}, "from": map[string]any{"enum": []any{nil, ""}}},
+	},
+	map[string]any{ // of a model that the Modelfile names
+		"required": []string{"modelfile"}, "properties": map[string]any{
+			"modelfile": map[string]any{"type": "string", "minLength": 1}, "files": map[string]any{"enum": []any{nil, map[string]any{}}},
+		},
+	},
+}})}
+
+const fileNamePattern = `^[^/\\\x00.][^/\\\x00]*$`
+
+var fileName = regexp.MustCompile(fileNamePattern)
 
 func setFiles(m *making, v fields.Value) error {
 	m.c.Files = map[string]string{}
 	return v.Members(func(name string, v fields.Value) error {
-		if name == "" || name == "." || name == ".." || bytes.ContainsAny([]byte(name), "/\\\x00") {
+		if !fileName.MatchString(name) {
 			return chat.Invalidf(v.Path, "%q is no name of a file", name)
 		}
 		hex, err := blobDigest(v.Path, v.String())
@@ -131,7 +147,7 @@ func (d *dialect) create(w http.ResponseWriter, r *http.Request) error {
 		if ok, err := k.HasBlob(r.Context(), hex); err != nil {
 			return err
 		} else if !ok {
-			return chat.Invalidf("files."+name, "the file sha256:%s was not uploaded: send it to /api/blobs first", hex)
+			return &chat.Error{Kind: chat.NotFound, Field: "files." + name, Msg: fmt.Sprintf("the file sha256:%s was not uploaded: send it to /api/blobs first", hex)}
 		}
 	}
 	return d.progress(w, m.stream, func(report func(Progress)) error { return k.Create(r.Context(), m.c, report) })

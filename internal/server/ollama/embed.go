@@ -11,7 +11,7 @@ type embedding struct{ model string }
 
 func embedFields(more ...fields.Field[embedding]) []fields.Field[embedding] {
 	return append([]fields.Field[embedding]{
-		{Name: "model", Type: fields.String(), Required: true, Doc: "name of the model", Set: func(e *embedding, v fields.Value) error { e.model = v.String(); return nil }},
+		modelField(func(e *embedding, v fields.Value) error { e.model = v.String(); return nil }),
 		honoured("options", fields.Object("options"), "settings of this request", func(_ *embedding, v fields.Value) error { _, err := decodeOptions(v); return err }),
 		honoured("keep_alive", keepAliveType, "how long the model stays loaded afterwards", func(_ *embedding, v fields.Value) error { _, err := keepAlive(v); return err }),
 	}, more...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -92,27 +93,27 @@ func stream(n *naming, v fields.Value) error { n.stream = v.Bool(); return nil }
 
 const streamDoc = "progress in JSON lines, which is the default; false: one JSON object at the end"
 
-var pullTable = &fields.Table[naming]{Name: "pull", IgnoreUnknown: true, Fields: namedFields(
+var pullTable = &fields.Table[naming]{Name: "pull", IgnoreUnknown: true, Where: nameable, Fields: namedFields(
 	honoured("stream", fields.Bool(), streamDoc, stream),
 	fields.Field[naming]{Name: "insecure", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "models are fetched over encrypted connections only"},
 	fields.Field[naming]{Name: "username", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},
 	fields.Field[naming]{Name: "password", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},
 )}
 
-var pushTable = &fields.Table[naming]{Name: "push", IgnoreUnknown: true, Fields: namedFields(
+var pushTable = &fields.Table[naming]{Name: "push", IgnoreUnknown: true, Where: somewhere, Fields: namedFields(
 	honoured("stream", fields.Bool(), streamDoc, stream),
 	fields.Field[naming]{Name: "insecure", Type: fields.Any(), Use: fields.Ignored, Doc: "nothing is sent"},
 	fields.Field[naming]{Name: "username", Type: fields.Any(), Use: fields.Ignored, Doc: "nothing is sent"},
 	fields.Field[naming]{Name: "password", Type: fields.Any(), Use: fields.Ignored, Doc: "nothing is sent"},
 )}
 
-var deleteTable = &fields.Table[naming]{Name: "delete", IgnoreUnknown: true, Fields: namedFields()}
+var deleteTable = &fields.Table[naming]{Name: "delete", IgnoreUnknown: true, Where: somewhere, Fields: namedFields()}
 
 type copying struct{ source, destination string }
 
 var copyTable = &fields.Table[copying]{Name: "copy", IgnoreUnknown: true, Fields: []fields.Field[copying]{
-	{Name: "source", Type: fields.String(), Required: true, Doc: "name of a model", Set: func(p *copying, v fields.Value) error { p.source = v.String(); return nil }},
-	{Name: "destination", Type: fields.String(), Required: true, Doc: "its second name", Set: func(p *copying, v fields.Value) error { p.destination = v.String(); return nil }},
+	{Name: "source", Type: fields.String().Pattern(notBlank), Required: true, Doc: "name of a model", Set: func(p *copying, v fields.Value) error { p.source = v.String(); return nil }},
+	{Name: "destination", Type: fields.String().Pattern(namePattern), Required: true, Doc: "its second name", Set: func(p *copying, v fields.Value) error { p.destination = v.String(); return nil }},
 }}
 
 func (d *dialect) pull(w http.ResponseWriter, r *http.Request) error {
@@ -298,13 +299,13 @@ func checkName(field, name string) error {
 	if name == "" {
 		return &chat.Error{Kind: chat.Invalid, Field: field, Missing: true, Msg: field + " is required"}
 	}
-	bad := len(name) > 300 || strings.Contains(name, "..") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".")
-	for _, c := range name {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		bad = bad || !letter && !strings.ContainsRune("-_.:/@", c)
-	}
-	if bad {
+	if len(name) > 300 || !modelName.MatchString(name) {
 		return chat.Invalidf(field, "%q is no name of a model: want letters, digits and - _ . : /, such as mine or team/mine:small", name)
 	}
 	return nil
 }
+
+// namePattern allows no empty part and none that begins with a dot: names become parts of paths.
+const namePattern = `^[A-Za-z0-9_:@-]+([./][A-Za-z0-9_:@-]+)*$`
+
+var modelName = regexp.MustCompile(namePattern)

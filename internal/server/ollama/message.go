@@ -10,7 +10,7 @@ import (
 
 // messageTable is a turn of a conversation.
 var messageTable = &fields.Table[chat.Message]{Name: "message", IgnoreUnknown: true, Fields: []fields.Field[chat.Message]{
-	{Name: "role", Type: fields.String(), Required: true, Doc: "system, user, assistant or tool", Set: setRole},
+	{Name: "role", Type: fields.String().Pattern(rolePattern), Required: true, Doc: "system, user, assistant or tool", Set: setRole},
 	honoured("content", fields.String(), "the text", func(m *chat.Message, v fields.Value) error {
 		if s := v.String(); s != "" {
 			m.Parts = append(m.Parts, chat.Part{Text: s, Field: v.Path})
@@ -18,7 +18,7 @@ var messageTable = &fields.Table[chat.Message]{Name: "message", IgnoreUnknown: t
 		return nil
 	}),
 	honoured("thinking", fields.String(), "what the assistant thought in this turn", func(m *chat.Message, v fields.Value) error { m.Reasoning = v.String(); return nil }),
-	honoured("images", fields.List(fields.String()), "images or sounds in base64, for models that take them", func(m *chat.Message, v fields.Value) error {
+	honoured("images", fields.List(fields.Base64()), "images or sounds in base64, for models that take them", func(m *chat.Message, v fields.Value) error {
 		parts, err := images(v)
 		m.Parts = append(m.Parts, parts...)
 		return err
@@ -39,6 +39,8 @@ var messageTable = &fields.Table[chat.Message]{Name: "message", IgnoreUnknown: t
 		return nil
 	}),
 }}
+
+const rolePattern = `^([Ss][Yy][Ss][Tt][Ee][Mm]|[Dd][Ee][Vv][Ee][Ll][Oo][Pp][Ee][Rr]|[Uu][Ss][Ee][Rr]|[Aa][Ss][Ss][Ii][Ss][Tt][Aa][Nn][Tt]|[Tt][Oo][Oo][Ll])$`
 
 func setRole(m *chat.Message, v fields.Value) error {
 	switch role := strings.ToLower(v.String()); role {

@@ -105,6 +105,26 @@ func (n *naming) nameOf() string {
 	return n.older
 }
 
+// oneNamed says that a request must name a model by either word.
+func oneNamed(kind map[string]any) []map[string]any {
+	return []map[string]any{{"anyOf": []any{
+		map[string]any{"required": []string{"model"}, "properties": map[string]any{"model": kind}},
+		map[string]any{"required": []string{"name"}, "properties": map[string]any{"name": kind, "model": map[string]any{"enum": []any{nil, ""}}}},
+	}}}
+}
+
+var (
+	somewhere = oneNamed(map[string]any{"type": "string", "pattern": notBlank})
+	nameable  = oneNamed(map[string]any{"type": "string", "pattern": namePattern})
+)
+
+const notBlank = `\S`
+
+// modelField is the model of requests that have no older word for it.
+func modelField[T any](set func(dst *T, v fields.Value) error) fields.Field[T] {
+	return fields.Field[T]{Name: "model", Type: fields.String().Pattern(notBlank), Required: true, Doc: "name of the model", Set: set}
+}
+
 func namedFields(more ...fields.Field[naming]) []fields.Field[naming] {
 	return append([]fields.Field[naming]{
 		honoured("model", fields.String(), "name of the model; required", func(n *naming, v fields.Value) error { n.model = v.String(); return nil }),
@@ -112,7 +132,7 @@ func namedFields(more ...fields.Field[naming]) []fields.Field[naming] {
 	}, more...)
 }
 
-var showTable = &fields.Table[naming]{Name: "show", IgnoreUnknown: true, Fields: namedFields(
+var showTable = &fields.Table[naming]{Name: "show", IgnoreUnknown: true, Where: somewhere, Fields: namedFields(
 	honoured("verbose", fields.Bool(), "list the tensors, too", func(n *naming, v fields.Value) error { n.verbose = v.Bool(); return nil }),
 	honoured("system", fields.String(), "show the model as if it had this system message", func(n *naming, v fields.Value) error { n.system = v.String(); return nil }),
 	fields.Field[naming]{Name: "template", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},

@@ -53,7 +53,7 @@ var optionsTable = &fields.Table[options]{Name: "options", IgnoreUnknown: true, 
 			o.sampling.Seed = &seed
 		}
 	}),
-	{Name: "stop", Type: fields.List(fields.String()), Doc: "texts that end the answer and are no part of it", Set: setStop},
+	{Name: "stop", Type: fields.List(fields.String().NotEmpty()), Doc: "texts that end the answer and are no part of it", Set: setStop},
 	option("repeat_penalty", fields.Number(0, 10000), "divides the scores of tokens that came up lately; 1: off", func(o *options, v fields.Value) { o.sampling.RepetitionPenalty = v.Float32() }),
 	option("repeat_last_n", fields.Int(-1, maxInt32), "how many tokens back repeat_penalty looks; -1: all; 0: no penalties at all; 64 where nothing is said", func(o *options, v fields.Value) {
 		n := v.Int()

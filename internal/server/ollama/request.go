@@ -41,21 +41,21 @@ func honoured[T any](name string, t fields.Type, doc string, set func(dst *T, v 
 }
 
 var (
-	keepAliveType = fields.Number(-1e12, 1e12).Or(fields.String())
+	keepAliveType = fields.Number(-1e12, 1e12).Or(fields.Duration())
 	thinkType     = fields.Bool().Or(fields.Enum("low", "medium", "high", "max"))
 )
 
 // commonFields are those of generate and chat.
 func commonFields() []fields.Field[run] {
 	return []fields.Field[run]{
-		{Name: "model", Type: fields.String(), Required: true, Doc: "name of the model", Set: func(r *run, v fields.Value) error { r.model = v.String(); return nil }},
+		modelField(func(r *run, v fields.Value) error { r.model = v.String(); return nil }),
 		honoured("stream", fields.Bool(), "answer in JSON lines as the text comes, which is the default; false: one JSON object", func(r *run, v fields.Value) error { r.stream = v.Bool(); return nil }),
 		honoured("options", fields.Object("options"), "settings of this request", func(r *run, v fields.Value) (err error) { r.opts, err = decodeOptions(v); return err }),
 		honoured("keep_alive", keepAliveType, "how long the model stays loaded afterwards: seconds, or a text such as 10m; negative: for good; 0: not at all; what an earlier request said where this one says nothing", func(r *run, v fields.Value) (err error) {
 			r.keep, err = keepAlive(v)
 			return err
 		}),
-		honoured("format", fields.String().Or(fields.Object("")), `"json" or a JSON Schema: both are refused until output can be held to a format`, setFormat),
+		honoured("format", fields.String().Or(fields.Object("")).Only(""), `"json" or a JSON Schema: both are refused until output can be held to a format`, setFormat),
 		honoured("think", thinkType, "think before answering, which is the default of models that can; a level for models that know levels; refused for models that do not think", setThink),
 		honoured[run]("truncate", fields.Bool(), "false: refuse a prompt that does not fit. Prompts are never cut here, so true differs in nothing", nil),
 		honoured[run]("shift", fields.Bool(), "false: end the answer when the context is full. Contexts are never shifted here, so true differs in nothing", nil),
@@ -73,7 +73,7 @@ var generateTable = &fields.Table[run]{Name: "generate", IgnoreUnknown: true, Fi
 	fields.Field[run]{Name: "template", Type: fields.String(), Use: fields.Refused, Allow: []string{`""`}, Doc: "prompts are made with the model's own template; use raw to send a prompt as it is"},
 	honoured("context", fields.List(fields.Int(0, maxInt32)), "the context of an earlier answer, which this prompt goes on from", setContext),
 	honoured("raw", fields.Bool(), "continue the prompt as it is, with the control tokens that are written in it", func(r *run, v fields.Value) error { r.raw = v.Bool(); return nil }),
-	honoured("images", fields.List(fields.String()), "images or sounds in base64, for models that take them", func(r *run, v fields.Value) (err error) { r.images, err = images(v); return err }),
+	honoured("images", fields.List(fields.Base64()), "images or sounds in base64, for models that take them", func(r *run, v fields.Value) (err error) { r.images, err = images(v); return err }),
 	fields.Field[run]{Name: "width", Type: fields.Any(), Use: fields.Refused, Allow: []string{"0"}, Doc: "this server makes no images"},
 	fields.Field[run]{Name: "height", Type: fields.Any(), Use: fields.Refused, Allow: []string{"0"}, Doc: "this server makes no images"},
 	fields.Field[run]{Name: "steps", Type: fields.Any(), Use: fields.Refused, Allow: []string{"0"}, Doc: "this server makes no images"},

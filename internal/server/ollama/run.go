@@ -64,6 +64,7 @@ func (d *dialect) run(w http.ResponseWriter, r *http.Request, a *answer, empty b
 	if a.r.debug {
 		return a.rendered(ctx, w, q)
 	}
+	q.Progress = a.r.stream && server.WantsProgress(r)
 	s, err := d.env.Chat.Run(ctx, q)
 	if err != nil {
 		return named(err)

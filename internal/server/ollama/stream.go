@@ -23,6 +23,8 @@ type chunk struct {
 	*metrics
 	LogProbs []logProb  `json:"logprobs,omitempty"`
 	Debug    *debugInfo `json:"_debug_info,omitempty"`
+
+	Prefill *server.PrefillReport `json:"prefill,omitempty"` // where the client asked for reports
 }
 
 type messageBody struct {
@@ -165,6 +167,10 @@ func (a *answer) write(w http.ResponseWriter, s *chat.Stream) error {
 				return lines.Line(errorBody{message(d.Err)})
 			}
 			err = lines.Line(a.last(piece{}, s, reason, d.Usage))
+		case chat.PrefillDelta:
+			c, report := a.chunk(piece{}), server.ReportOf(d)
+			c.Prefill = &report
+			err = lines.Line(c)
 		default:
 			var p piece
 			if p.take(d) {

@@ -19,10 +19,13 @@ type chatRequest struct {
 func chatPart(r *chatRequest) *common { return &r.common }
 
 func chatObjects() []fields.ObjectTable {
-	return []fields.ObjectTable{messageTable, partTable, callTable, functionCallTable, toolTable, functionTable, templateTable}
+	return []fields.ObjectTable{messageTable, partTable, callTable, functionCallTable, toolTable, functionTable, templateTable, chatChoices, chatFunctionChoice, chatAllowedChoice, chatAllowed, chatAllowedTool, choiceName}
 }
 
-var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Fields: append(classicFields(chatPart),
+var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Where: []map[string]any{
+	streamOnly, choiceNeedsTools,
+	needs("top_logprobs", map[string]any{"type": "integer", "minimum": 1}, "logprobs", map[string]any{"const": true}),
+}, Fields: append(classicFields(chatPart),
 	field(chatPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
 	fields.Field[chatRequest]{
 		Name: "messages", Type: fields.List(fields.Object("message")).Len(1, 0), Required: true, Doc: "the conversation",
@@ -47,7 +50,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Fiel
 		Set: func(r *chatRequest, v fields.Value) (err error) { r.req.Tools, err = tools(v, toolTable); return err },
 	},
 	fields.Field[chatRequest]{
-		Name: "tool_choice", Type: fields.String().Or(fields.Object("tool choice")), Doc: "none, auto, required, a function, or allowed tools",
+		Name: "tool_choice", Type: choiceWords.Or(fields.Object("tool choice")), Doc: "none, auto, required, a function, or allowed tools",
 		Set: func(r *chatRequest, v fields.Value) error { r.choice = v; return nil },
 	},
 	field(chatPart, "parallel_tool_calls", fields.Bool(), "false allows at most one call in an answer", func(c *common, v fields.Value) error { c.req.SingleCall = !v.Bool(); return nil }),
@@ -55,7 +58,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Fiel
 		c.req.Effort = v.String()
 		return nil
 	}),
-	field(chatPart, "response_format", fields.Object("response format"), "text; json_object and json_schema are refused until output can be constrained", func(c *common, v fields.Value) error {
+	field(chatPart, "response_format", formatType("response format"), "text; json_object and json_schema are refused until output can be constrained", func(c *common, v fields.Value) error {
 		return setFormat(&c.req, v)
 	}),
 	field(chatPart, "chat_template_kwargs", fields.Object("chat_template_kwargs"), "not OpenAI's: variables of the template", func(c *common, v fields.Value) error {

@@ -230,6 +230,9 @@ func (d *dialect) completions(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := d.env.NewEvents(w)
 	if q.stream {
+		for i := range q.prompts {
+			q.prompts[i].Progress = server.WantsProgress(r)
+		}
 		stop := keepAlive(out)
 		defer stop()
 	}
@@ -287,6 +290,14 @@ func (c *completer) run(w http.ResponseWriter) error {
 			c.sum(p.delta.Usage)
 			if c.done == len(c.streams) {
 				return c.end(w)
+			}
+			continue
+		}
+		if p.delta.Kind == chat.PrefillDelta {
+			report := server.ReportOf(p.delta)
+			report.Prompt = p.prompt
+			if err := c.out.Prefill(report); err != nil {
+				return err
 			}
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
@@ -14,7 +15,7 @@ var negInf = float32(math.Inf(-1))
 
 // partTable decodes an element of a message's content.
 var partTable = &fields.Table[chat.Part]{Name: "content part", Fields: []fields.Field[chat.Part]{
-	{Name: "type", Type: fields.Enum("text", "image_url", "input_audio", "file", "refusal"), Required: true, Doc: "what the part is", Set: func(p *chat.Part, v fields.Value) error {
+	{Name: "type", Type: fields.Enum("text", "image_url", "input_audio", "file", "refusal").Only("text", "refusal"), Required: true, Doc: "what the part is; images, audio and files are refused by models that take text only", Set: func(p *chat.Part, v fields.Value) error {
 		switch v.String() {
 		case "image_url":
 			p.Media = chat.Image
@@ -27,7 +28,7 @@ var partTable = &fields.Table[chat.Part]{Name: "content part", Fields: []fields.
 	}},
 	{Name: "text", Type: fields.String(), Doc: "the text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
 	{Name: "refusal", Type: fields.String(), Doc: "an earlier refusal; the model sees it as text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
-	{Name: "image_url", Type: fields.Object("image_url"), Doc: "an image as a data URL; refused by models that take text only", Set: setImage},
+	{Name: "image_url", Type: fields.Object("image_url").Where(map[string]any{"required": []string{"url"}, "properties": map[string]any{"url": map[string]any{"type": "string", "format": "uri"}}}), Doc: "an image as a data URL; refused by models that take text only", Set: setImage},
 	{Name: "input_audio", Type: fields.Object("input_audio"), Doc: "refused by models that take text only"},
 	{Name: "file", Type: fields.Object("file"), Doc: "refused by models that take text only"},
 	{Name: "cache_control", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
@@ -71,8 +72,23 @@ func content(v fields.Value) ([]chat.Part, error) {
 
 var contentType = fields.String().Or(fields.List(fields.Object("content part")))
 
+// messageRules are what messages checks.
+var messageRules = []map[string]any{
+	needs("role", map[string]any{"const": "tool"}, "tool_call_id", map[string]any{"type": "string", "minLength": 1}),
+	{"anyOf": []any{
+		map[string]any{"properties": map[string]any{"role": map[string]any{"const": "assistant"}}},
+		map[string]any{
+			"anyOf": []any{
+				map[string]any{"required": []string{"content"}, "properties": map[string]any{"content": map[string]any{"type": []string{"string", "array"}, "minItems": 1}}},
+				map[string]any{"required": []string{"refusal"}, "properties": map[string]any{"refusal": map[string]any{"type": "string"}}},
+			},
+			"properties": map[string]any{"tool_calls": map[string]any{"anyOf": []any{map[string]any{"type": "null"}, map[string]any{"maxItems": 0}}}},
+		},
+	}},
+}
+
 // messageTable decodes a message.
-var messageTable = &fields.Table[chat.Message]{Name: "message", Fields: []fields.Field[chat.Message]{
+var messageTable = &fields.Table[chat.Message]{Name: "message", Where: messageRules, Fields: []fields.Field[chat.Message]{
 	{Name: "role", Type: fields.Enum("developer", "system", "user", "assistant", "tool"), Required: true, Doc: "who speaks", Set: func(m *chat.Message, v fields.Value) error {
 		m.Role = v.String()
 		return nil
@@ -119,7 +135,7 @@ var callTable = &fields.Table[chat.Call]{Name: "tool call", Fields: []fields.Fie
 
 var functionCallTable = &fields.Table[chat.Call]{Name: "function call", Fields: []fields.Field[chat.Call]{
 	{Name: "name", Type: fields.String(), Required: true, Doc: "of the function", Set: func(c *chat.Call, v fields.Value) error { c.Name = v.String(); return nil }},
-	{Name: "arguments", Type: fields.String().Or(fields.Object("object")), Doc: "JSON text of the arguments", Set: func(c *chat.Call, v fields.Value) error {
+	{Name: "arguments", Type: fields.String().Where(map[string]any{"contentMediaType": "application/json"}).Or(fields.Object("object")), Doc: "JSON text of the arguments", Set: func(c *chat.Call, v fields.Value) error {
 		c.Arguments = string(v.Raw)
 		if v.Kind() == "string" {
 			c.Arguments = v.String()
@@ -180,7 +196,7 @@ func missing(path string) error {
 
 // toolTable decodes a tool of chat completions.
 var toolTable = &fields.Table[chat.Tool]{Name: "tool", Fields: []fields.Field[chat.Tool]{
-	{Name: "type", Type: fields.Enum("function", "custom"), Required: true, Doc: "function; custom tools are refused", Set: func(_ *chat.Tool, v fields.Value) error {
+	{Name: "type", Type: fields.Enum("function", "custom").Only("function"), Required: true, Doc: "function; custom tools are refused", Set: func(_ *chat.Tool, v fields.Value) error {
 		if v.String() != "function" {
 			return chat.Unsupportedf(v.Path, "custom tools are not supported: declare a function")
 		}
@@ -195,18 +211,20 @@ var toolTable = &fields.Table[chat.Tool]{Name: "tool", Fields: []fields.Field[ch
 
 var functionTable = &fields.Table[chat.Tool]{Name: "function", Fields: functionFields()}
 
+const maxName = 256
+
 func functionFields() []fields.Field[chat.Tool] {
 	return []fields.Field[chat.Tool]{
-		{Name: "name", Type: fields.String(), Required: true, Doc: "name of the function", Set: func(t *chat.Tool, v fields.Value) error {
+		{Name: "name", Type: fields.String().Where(map[string]any{"minLength": 1, "maxLength": maxName}), Required: true, Doc: "name of the function", Set: func(t *chat.Tool, v fields.Value) error {
 			t.Name = v.String()
-			if t.Name == "" || len(t.Name) > 256 {
-				return chat.Invalidf(v.Path, "the name has %d bytes, want 1 to 256", len(t.Name))
+			if n := utf8.RuneCountInString(t.Name); n == 0 || n > maxName {
+				return chat.Invalidf(v.Path, "the name has %d characters, want 1 to %d", n, maxName)
 			}
 			return nil
 		}},
 		{Name: "description", Type: fields.String(), Doc: "what it is for", Set: func(t *chat.Tool, v fields.Value) error { t.Description = v.String(); return nil }},
 		{Name: "parameters", Type: fields.Object("JSON Schema"), Doc: "its parameters", Set: func(t *chat.Tool, v fields.Value) error { t.Parameters = v.Raw; return nil }},
-		{Name: "strict", Type: fields.Bool(), Doc: "true is refused until output can be constrained", Set: func(t *chat.Tool, v fields.Value) error {
+		{Name: "strict", Type: fields.Bool().Only(false), Doc: "true is refused until output can be constrained", Set: func(t *chat.Tool, v fields.Value) error {
 			if v.Bool() {
 				return chat.Unsupportedf(v.Path, "not supported yet: arguments cannot be held to a schema; leave it out or set it to false")
 			}
@@ -227,6 +245,45 @@ func tools(v fields.Value, table *fields.Table[chat.Tool]) ([]chat.Tool, error) 
 	}
 	return out, nil
 }
+
+// choiceWords are the words of tool_choice.
+var choiceWords = fields.Enum("none", "auto", "required")
+
+// choiceNeedsTools says that a call can be demanded only where there are tools.
+var choiceNeedsTools = needs("tool_choice", map[string]any{"not": map[string]any{"enum": []any{nil, "none", "auto"}}}, "tools", map[string]any{"type": "array", "minItems": 1})
+
+// A declared table says what stands in objects that are read where they are used.
+type declared = fields.Table[struct{}]
+
+func typeField(kind string) fields.Field[struct{}] {
+	return fields.Field[struct{}]{Name: "type", Type: fields.Enum(kind), Required: true, Doc: kind}
+}
+
+func nameField(of string) fields.Field[struct{}] {
+	return fields.Field[struct{}]{Name: "name", Type: fields.String(), Required: true, Doc: of}
+}
+
+func modeField() fields.Field[struct{}] {
+	return fields.Field[struct{}]{Name: "mode", Type: choiceWords, Doc: "as the words of tool_choice"}
+}
+
+// The objects of tool_choice, in the shape of chat completions.
+var (
+	choiceName         = &declared{Name: "name of a function", IgnoreUnknown: true, Fields: []fields.Field[struct{}]{nameField("of a function among the tools")}}
+	chatFunctionChoice = &declared{Name: "function choice", IgnoreUnknown: true, Fields: []fields.Field[struct{}]{
+		typeField("function"), {Name: "function", Type: fields.Object("name of a function"), Required: true, Doc: "the function to call"},
+	}}
+	chatAllowedTool = &declared{Name: "allowed tool", IgnoreUnknown: true, Fields: []fields.Field[struct{}]{
+		{Name: "type", Type: fields.Enum("function"), Doc: "function"}, {Name: "function", Type: fields.Object("name of a function"), Required: true, Doc: "one that may be called"},
+	}}
+	chatAllowed = &declared{Name: "allowed tools", IgnoreUnknown: true, Fields: []fields.Field[struct{}]{
+		modeField(), {Name: "tools", Type: fields.List(fields.Object("allowed tool")), Required: true, Doc: "those that may be called"},
+	}}
+	chatAllowedChoice = &declared{Name: "allowed tools choice", IgnoreUnknown: true, Fields: []fields.Field[struct{}]{
+		typeField("allowed_tools"), {Name: "allowed_tools", Type: fields.Object("allowed tools"), Required: true, Doc: "tools that may be called"},
+	}}
+	chatChoices = &fields.OneOf{Name: "tool choice", Of: []fields.ObjectTable{chatFunctionChoice, chatAllowedChoice}}
+)
 
 // modeOf reads the words of tool_choice.
 func modeOf(v fields.Value) (chat.ToolMode, error) {
@@ -309,6 +366,11 @@ func allowedTools(req *chat.Request, v fields.Value) error {
 	}
 	req.Tools = kept
 	return nil
+}
+
+// formatType is a format of which only text is not refused yet.
+func formatType(name string) fields.Type {
+	return fields.Object(name).Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "text"}}})
 }
 
 // setFormat decodes response_format, and text.format of responses.

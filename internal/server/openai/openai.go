@@ -53,7 +53,7 @@ func (d *dialect) Routes() []server.Route {
 		},
 		{
 			Method: "POST", Path: "/v1/responses/input_tokens", Scope: auth.Infer, Summary: "Count the tokens of a request",
-			Body: responseTable, Answer: countAnswer{}, Answers: []int{404}, Handle: d.countResponse,
+			Body: responseTable, Objects: responseObjects(), Answer: countAnswer{}, Answers: []int{404}, Handle: d.countResponse,
 		},
 		{Method: "GET", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Get a kept response", Query: []server.Parameter{{Name: "stream", Type: fields.Bool(), Doc: "true is refused: a kept response is whole"}}, Answer: responseOut{}, Handle: d.getResponse},
 		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Forget a kept response", Answer: deletedAnswer{}, Handle: d.deleteResponse},

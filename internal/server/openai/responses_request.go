@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -34,10 +35,19 @@ type responseRequest struct {
 func responsePart(r *responseRequest) *common { return &r.common }
 
 func responseObjects() []fields.ObjectTable {
-	return []fields.ObjectTable{reasoningTable, textTable, responseToolTable, inputPartTable}
+	return append([]fields.ObjectTable{
+		reasoningTable, textTable, responseToolTable, inputPartTable, streamOptionsTable,
+		responseChoices, responseFunctionChoice, responseAllowedChoice, choiceName,
+	}, itemObjects()...)
 }
 
-var responseTable = &fields.Table[responseRequest]{Name: "response request", Fields: append(samplingFields(responsePart),
+var responseTable = &fields.Table[responseRequest]{Name: "response request", Where: []map[string]any{
+	streamOnly, choiceNeedsTools,
+	{"anyOf": []any{ // something to answer
+		map[string]any{"required": []string{"input"}, "properties": map[string]any{"input": map[string]any{"type": []string{"string", "array"}, "minItems": 1}}},
+		map[string]any{"required": []string{"previous_response_id"}, "properties": map[string]any{"previous_response_id": map[string]any{"type": "string", "minLength": 1}}},
+	}},
+}, Fields: append(samplingFields(responsePart),
 	field(responsePart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
 	fields.Field[responseRequest]{
 		Name: "input", Type: fields.String().Or(fields.List(fields.Object("input item"))), Doc: "a text, or items: messages, calls, their outputs, reasoning, references to items of kept responses",
@@ -67,7 +77,7 @@ var responseTable = &fields.Table[responseRequest]{Name: "response request", Fie
 		Set: func(r *responseRequest, v fields.Value) error { r.tools = v; return r.setTools(v) },
 	},
 	fields.Field[responseRequest]{
-		Name: "tool_choice", Type: fields.String().Or(fields.Object("tool choice")), Doc: "none, auto, required, a function, or allowed tools",
+		Name: "tool_choice", Type: choiceWords.Or(fields.Object("response tool choice")), Doc: "none, auto, required, a function, or allowed tools",
 		Set: func(r *responseRequest, v fields.Value) error { r.choice = v; return nil },
 	},
 	fields.Field[responseRequest]{Name: "parallel_tool_calls", Type: fields.Bool(), Doc: "false allows at most one call in an answer", Set: func(r *responseRequest, v fields.Value) error {
@@ -124,15 +134,17 @@ var reasoningTable = &fields.Table[common]{Name: "reasoning", Fields: []fields.F
 }}
 
 var textTable = &fields.Table[common]{Name: "text", Fields: []fields.Field[common]{
-	{Name: "format", Type: fields.Object("text format"), Doc: "text; json_object and json_schema are refused until output can be constrained", Set: func(c *common, v fields.Value) error {
+	{Name: "format", Type: formatType("text format"), Doc: "text; json_object and json_schema are refused until output can be constrained", Set: func(c *common, v fields.Value) error {
 		return setFormat(&c.req, v)
 	}},
 	{Name: "verbosity", Type: fields.String(), Use: fields.Refused, Allow: []string{`"medium"`}, Doc: "no model here was trained for it: ask in the prompt"},
 }}
 
 // responseToolTable decodes a tool of responses.
-var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Fields: append([]fields.Field[chat.Tool]{
-	{Name: "type", Type: fields.String(), Required: true, Doc: "function, custom or namespace", Set: func(t *chat.Tool, v fields.Value) error {
+var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Where: []map[string]any{
+	needs("type", map[string]any{"const": "namespace"}, "tools", map[string]any{"type": "array", "items": map[string]any{"properties": map[string]any{"type": map[string]any{"not": map[string]any{"const": "namespace"}}}}}),
+}, Fields: append([]fields.Field[chat.Tool]{
+	{Name: "type", Type: fields.String().Only("function", "custom", "namespace"), Required: true, Doc: "function, custom or namespace", Set: func(t *chat.Tool, v fields.Value) error {
 		switch v.String() {
 		case "function", "custom", "namespace":
 			return nil
@@ -277,6 +289,11 @@ func (ir *itemReader) item(v fields.Value) error {
 	if kind == "" && text(v, "role") != "" {
 		kind = "message"
 	}
+	if t := itemTables[kind]; t != nil {
+		if err := t.DecodeValue(v, &struct{}{}); err != nil {
+			return err
+		}
+	}
 	switch kind {
 	case "message":
 		return ir.message(v)
@@ -295,7 +312,7 @@ func (ir *itemReader) item(v fields.Value) error {
 				return ir.item(fields.Value{Raw: raw, Path: v.Path})
 			}
 		}
-		return chat.Invalidf(v.Path+".id", "no kept response has an item %q", id)
+		return &chat.Error{Kind: chat.NotFound, Field: v.Path + ".id", Msg: fmt.Sprintf("no kept response has an item %q", id)}
 	case "":
 		return missing(v.Path + ".type")
 	}
@@ -304,7 +321,7 @@ func (ir *itemReader) item(v fields.Value) error {
 
 // inputPartTable decodes an element of an item's content.
 var inputPartTable = &fields.Table[chat.Part]{Name: "input content", IgnoreUnknown: true, Fields: []fields.Field[chat.Part]{
-	{Name: "type", Type: fields.Enum("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text", "input_image", "input_file", "input_audio"), Required: true, Doc: "what the part is; images, files and audio are refused by models that take text only", Set: func(p *chat.Part, v fields.Value) error {
+	{Name: "type", Type: fields.Enum("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text", "input_image", "input_file", "input_audio").Only("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text"), Required: true, Doc: "what the part is; images, files and audio are refused by models that take text only", Set: func(p *chat.Part, v fields.Value) error {
 		switch v.String() {
 		case "input_image":
 			p.Media = chat.Image

@@ -18,8 +18,8 @@ type common struct {
 }
 
 const (
-	anyLo = -(1 << 53)
-	anyHi = 1 << 53
+	anyLo = -(1<<53 - 1) // beyond, numbers of JSON are not exact everywhere
+	anyHi = 1<<53 - 1
 )
 
 // field makes a field whose setter works on the common part of a T.
@@ -37,7 +37,7 @@ func samplingFields[T any](part func(*T) *common) []fields.Field[T] {
 			set(func(s *chat.Sampling, v fields.Value) { s.Temperature = v.Float32() })),
 		field(part, "top_p", fields.Number(0, 1), "choose among the most probable tokens that reach this probability together",
 			set(func(s *chat.Sampling, v fields.Value) { s.TopP = v.Float32() })),
-		field(part, "keep_alive", fields.String().Or(fields.Number(anyLo, anyHi)), "not OpenAI's: how long the model stays loaded afterwards, in seconds or as 5m; negative is for good", setKeepAlive),
+		field(part, "keep_alive", fields.Duration().Or(fields.Number(anyLo, anyHi)), "not OpenAI's: how long the model stays loaded afterwards, in seconds or as 5m; negative is for good", setKeepAlive),
 		field(part, "top_k", fields.Int(-1, anyHi), "not OpenAI's: choose among the k most probable tokens",
 			set(func(s *chat.Sampling, v fields.Value) { n := v.Int(); s.TopK = &n })),
 		field(part, "min_p", fields.Number(0, 1), "not OpenAI's: drop tokens with less than p times the best one's probability",
@@ -58,8 +58,8 @@ func classicFields[T any](part func(*T) *common) []fields.Field[T] {
 			func(c *common, v fields.Value) error { c.req.Sampling.PresencePenalty = v.Float32(); return nil }),
 		field(part, "seed", fields.Int(-(1<<63), 1<<63), "the same seed gives the same answer",
 			func(c *common, v fields.Value) error { n := uint64(v.Int()); c.req.Sampling.Seed = &n; return nil }),
-		field(part, "logit_bias", fields.Object("map of token ids to numbers from -100 to 100"), "added to the logits of these tokens; -100 forbids one", setLogitBias),
-		field(part, "stop", fields.String().Or(fields.List(fields.String()).Len(0, 4)), "texts that end the answer; they are no part of it. They do not cut reasoning or tool calls",
+		field(part, "logit_bias", biasType, "added to the logits of these tokens; -100 forbids one", setLogitBias),
+		field(part, "stop", fields.String().NotEmpty().Or(fields.List(fields.String().NotEmpty()).Len(0, 4)), "texts that end the answer; they are no part of it. They do not cut reasoning or tool calls",
 			func(c *common, v fields.Value) error {
 				c.req.Stop = v.Strings()
 				for _, s := range c.req.Stop {
@@ -78,6 +78,22 @@ func classicFields[T any](part func(*T) *common) []fields.Field[T] {
 		}),
 		fields.Field[T]{Name: "user", Type: fields.String(), Use: fields.Ignored, Doc: "names an end user to OpenAI; there is nobody to tell"},
 	)
+}
+
+var biasType = fields.Object("map of token ids to numbers from -100 to 100").Where(map[string]any{
+	"propertyNames":        map[string]any{"pattern": `^[0-9]{1,9}$`},
+	"additionalProperties": map[string]any{"type": "number", "minimum": -100, "maximum": 100},
+})
+
+// streamOnly says that stream_options need stream.
+var streamOnly = needs("stream_options", map[string]any{"type": "object"}, "stream", map[string]any{"const": true})
+
+// needs says that a request whose field is as given must have another field as given.
+func needs(field string, is any, other string, must any) map[string]any {
+	return map[string]any{
+		"if":   map[string]any{"required": []string{field}, "properties": map[string]any{field: is}},
+		"then": map[string]any{"required": []string{other}, "properties": map[string]any{other: must}},
+	}
 }
 
 var streamOptionsTable = &fields.Table[common]{Name: "stream_options", Fields: []fields.Field[common]{
