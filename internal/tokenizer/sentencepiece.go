@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -55,6 +56,7 @@ func (m *spmModel) build(t *Tokenizer) error {
 	if err != nil {
 		return err
 	}
+	t.scan = []scanner{}
 	total := 0
 	for _, s := range m.tokens {
 		total += len(s)
@@ -77,7 +79,6 @@ func (m *spmModel) build(t *Tokenizer) error {
 	default:
 		err = fmt.Errorf("SentencePiece model type %d is not supported (1 is unigram, 2 is BPE)", m.kind)
 	}
-	t.scan = []scanner{}
 	if chars != nil {
 		err = errors.Join(err, checkGrowth([]normalizer{precompiled{chars}}, nil))
 	}
@@ -124,12 +125,28 @@ func (m *spmModel) buildUnigram(t *Tokenizer, find func(string) (int32, bool)) e
 	if !math.IsInf(least, 1) {
 		u.unkScore = least - unkPenalty
 	}
-	u.single = true
+	// Where two ways to cut a word are almost equally probable, rounding of the
+	// sum decides: it starts anew with each word, as in Hugging Face's form of
+	// these models. SentencePiece's own sum is that of the text so far.
+	if !slices.ContainsFunc(tokens, spansWords) {
+		t.scan = []scanner{spmWord}
+	}
 	if m.byteFallback {
 		u.setFallback(find)
 	}
 	t.model = u
 	return nil
+}
+
+// spansWords reports whether a token goes on past the start of a word.
+func spansWords(token string) bool { return strings.LastIndex(token, spaceMark) > 0 }
+
+// spmWord ends a word before the next mark.
+func spmWord(s string, i int) int {
+	if n := strings.Index(s[i+1:], spaceMark); n >= 0 {
+		return i + 1 + n
+	}
+	return len(s)
 }
 
 // spmNormalizer does what SentencePiece does to a text before segmentation.

@@ -15,7 +15,6 @@ type unigram struct {
 	byteIDs      [256]int32
 	byteFallback bool
 	separate     bool // unknown characters are not fused
-	single       bool // sums are rounded to float32, as SentencePiece's are
 }
 
 // unkPenalty is how much less an unknown character scores than the rarest token.
@@ -117,14 +116,14 @@ func (m *unigram) search(st *state, word string) []latticeNode {
 			if id < 0 {
 				continue
 			}
-			if s := m.sum(base, m.scores[id]); nodes[j].start < 0 || s > nodes[j].score {
+			if s := base + m.scores[id]; nodes[j].start < 0 || s > nodes[j].score {
 				nodes[j] = latticeNode{s, int32(i), id}
 			}
 			single = single || j == i+size
 		}
 		if !single {
 			j := i + size
-			if s := m.sum(base, m.unkScore); nodes[j].start < 0 || s > nodes[j].score {
+			if s := base + m.unkScore; nodes[j].start < 0 || s > nodes[j].score {
 				nodes[j] = latticeNode{s, int32(i), -1}
 			}
 		}
@@ -158,11 +157,4 @@ func (m *unigram) all(s string) bool {
 		}
 	}
 	return true
-}
-
-func (m *unigram) sum(a, b float64) float64 {
-	if m.single {
-		return float64(float32(a) + float32(b))
-	}
-	return a + b
 }
