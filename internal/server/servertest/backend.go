@@ -25,6 +25,7 @@ type Backend struct {
 	script Script
 	delay  time.Duration // of each step
 	fail   func(prompt string, written int) error
+	watch  func(prompt string, tokens int)
 	tok    *tokenizer.Tokenizer
 
 	steps atomic.Int64
@@ -58,6 +59,13 @@ func (b *Backend) SetFail(f func(prompt string, written int) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fail = f
+}
+
+// SetWatch sets a function that is told of each prompt that the script is asked about, with its length in tokens.
+func (b *Backend) SetWatch(f func(prompt string, tokens int)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watch = f
 }
 
 // Steps returns the number of steps that ran.
@@ -149,10 +157,13 @@ func (x *exec) next(logits []float32, s *backend.Seq, pos int) error {
 	}
 	a, ok := x.rest[h]
 	x.b.mu.Lock()
-	script, fail := x.b.script, x.b.fail
+	script, fail, watch := x.b.script, x.b.fail, x.b.watch
 	x.b.mu.Unlock()
 	if !ok {
 		prompt := x.b.tok.Decode(history, false)
+		if watch != nil {
+			watch(prompt, len(history))
+		}
 		a = answer{rest: x.b.tok.Encode(nil, script(prompt), tokenizer.Options{ParseSpecial: true}), prompt: prompt}
 	}
 	if fail != nil {

@@ -49,6 +49,7 @@ type Checkpoint struct {
 	Template string   // "": ChatML; "none": no template
 	Control  []string // control tokens; nil: those of ChatML and of gaps in texts
 	Visible  []string // tokens that are no control tokens but whole, such as <think>; nil: those of ChatML
+	End      string   // the control token that ends a turn; "": <|im_end|>
 	Context  int      // 0: 131072
 }
 
@@ -154,9 +155,12 @@ func (c Checkpoint) keys() []keyValue {
 	for _, t := range c.Visible {
 		tokens, types = append(tokens, t), append(types, userToken)
 	}
+	if c.End == "" {
+		c.End = "<|im_end|>"
+	}
 	end := uint32(256)
 	for i, t := range c.Control {
-		if t == "<|im_end|>" {
+		if t == c.End {
 			end = uint32(256 + i)
 		}
 	}
