@@ -25,6 +25,7 @@ type Checkpoint struct {
 
 	config     map[string]any // safetensors: config.json, with text_config in place of a wrapper
 	generation map[string]any // safetensors: generation_config.json, nil if there is none
+	template   string         // safetensors: the chat template, "" if there is none
 	kind       string         // model_type or general.architecture
 	wrapped    bool           // config is the text_config of a multimodal model
 	fam        *family        // nil: not supported; Lower says so
@@ -118,6 +119,9 @@ func openHF(path, dir string) (*Checkpoint, error) {
 		return nil, err
 	}
 	if c.generation, err = readJSON(filepath.Join(dir, "generation_config.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if c.template, err = FolderTemplate(dir); err != nil {
 		return nil, err
 	}
 	c.identify()

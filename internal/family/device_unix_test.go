@@ -31,20 +31,9 @@ func TestEndlessFilesAreRefused(t *testing.T) {
 		if err := os.Symlink("/dev/zero", filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
-		c, err := Open(dir)
-		if name == "config.json" || name == "generation_config.json" {
-			if err == nil {
-				c.Close()
-				t.Errorf("%s without end is read", name)
-			}
-			continue
+		if c, err := Open(dir); err == nil {
+			c.Close()
+			t.Errorf("%s without end is read", name)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := c.Info().ChatTemplate; got != "" {
-			t.Errorf("%s without end gives a template of %d bytes", name, len(got))
-		}
-		c.Close()
 	}
 }

@@ -1,6 +1,9 @@
 package family
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -132,7 +135,7 @@ func (c *Checkpoint) hfInfo(i *Info) {
 			}
 		}
 	}
-	i.ChatTemplate = c.hfTemplate()
+	i.ChatTemplate = c.template
 }
 
 // hfStorage counts parameters and names the storage of most of them.
@@ -180,33 +183,50 @@ func (c *Checkpoint) hfStorage(i *Info) {
 	}
 }
 
-// hfTemplate reads the chat template from its own file or the tokenizer's configuration.
-func (c *Checkpoint) hfTemplate() string {
-	if b, err := readSmall(filepath.Join(c.dir, "chat_template.jinja")); err == nil {
-		return string(b)
+// FolderTemplate reads the chat template of a folder as Hugging Face keeps it: in its own file or in the tokenizer's
+// configuration. "" means that there is none; a file that is there and cannot be read is an error.
+func FolderTemplate(dir string) (string, error) {
+	b, err := readSmall(filepath.Join(dir, "chat_template.jinja"))
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return string(b), err
 	}
 	for _, file := range []string{"chat_template.json", "tokenizer_config.json"} {
-		d, err := readJSON(filepath.Join(c.dir, file))
-		if err != nil {
+		path := filepath.Join(dir, file)
+		d, err := readJSON(path)
+		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
+		if err != nil {
+			return "", err
+		}
 		switch t := d["chat_template"].(type) {
+		case nil:
 		case string:
-			return t
+			return t, nil
 		case []any: // named templates
-			return defaultTemplate(t)
+			text, err := defaultTemplate(t)
+			if err != nil {
+				return "", fmt.Errorf("family: %s: %w", path, err)
+			}
+			return text, nil
+		default:
+			return "", fmt.Errorf("family: %s: chat_template is %T, want a text or a list of named templates", path, t)
 		}
 	}
-	return ""
+	return "", nil
 }
 
-func defaultTemplate(list []any) string {
+func defaultTemplate(list []any) (string, error) {
 	for _, e := range list {
 		d, _ := e.(map[string]any)
-		if name, _ := d["name"].(string); name == "default" {
-			t, _ := d["template"].(string)
-			return t
+		if name, _ := d["name"].(string); name != "default" {
+			continue
 		}
+		t, ok := d["template"].(string)
+		if !ok {
+			return "", errors.New("the default chat_template has no text")
+		}
+		return t, nil
 	}
-	return ""
+	return "", nil
 }

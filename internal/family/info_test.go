@@ -45,6 +45,34 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// TestBrokenTemplates: a template that is there and cannot be read is no model without one.
+func TestBrokenTemplates(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"chat_template.jinja", strings.Repeat("x", maxJSON+1), "more than"},
+		{"tokenizer_config.json", `{"chat_template": "a"`, "tokenizer_config.json: unexpected EOF"},
+		{"tokenizer_config.json", `{"chat_template": 7}`, "want a text or a list"},
+		{"chat_template.json", `{"chat_template": [{"name": "default", "template": null}]}`, "has no text"},
+		{"tokenizer_config.json", `{"chat_template": null}`, ""},
+		{"tokenizer_config.json", `{"chat_template": []}`, ""},
+	} {
+		dir := load(t, "llama").write(t)
+		if err := os.WriteFile(filepath.Join(dir, c.name), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, err := FolderTemplate(dir)
+		if c.want == "" && (err != nil || text != "") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s %.40q: %q, %v, want %q", c.name, c.text, text, err, c.want)
+		}
+		ck, err := Open(dir)
+		if (err == nil) != (c.want == "") {
+			t.Errorf("%s %.40q: Open says %v, want %q", c.name, c.text, err, c.want)
+		}
+		if err == nil {
+			ck.Close()
+		}
+	}
+}
+
 func TestOpenFolders(t *testing.T) {
 	model, err := os.ReadFile(filepath.Join("testdata", "ggufs", "llama.gguf"))
 	if err != nil {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -217,11 +216,8 @@ func hasTokenizer(dir string) bool {
 	return err == nil && len(found) > 0
 }
 
-// maxTemplate and maxTokenizer bound the files that a template or a tokenizer may come from, in bytes.
-const (
-	maxTemplate  = 64 << 20
-	maxTokenizer = 1 << 29
-)
+// maxTokenizer bounds the file that a tokenizer may come from, in bytes.
+const maxTokenizer = 1 << 29
 
 // A TemplateSource is a chat template with the spellings that it wants as variables.
 type TemplateSource struct {
@@ -241,9 +237,8 @@ func LoadTemplate(path string) (TemplateSource, error) {
 		}
 	}
 	if fi, err := os.Stat(path); err == nil && fi.IsDir() {
-		if text, ok := folderTemplate(path); ok {
-			s.Text = text
-			return s, nil
+		if s.Text, err = family.FolderTemplate(path); err != nil || s.Text != "" {
+			return s, err
 		}
 	}
 	c, err := family.Open(path)
@@ -255,40 +250,6 @@ func LoadTemplate(path string) (TemplateSource, error) {
 		return s, ErrNoTemplate
 	}
 	return s, nil
-}
-
-// folderTemplate reads the template out of the files that Hugging Face keeps it in.
-func folderTemplate(dir string) (string, bool) {
-	read := func(name string) []byte {
-		b, err := mmap.ReadSmall(filepath.Join(dir, name), maxTemplate)
-		if err != nil {
-			return nil
-		}
-		return b
-	}
-	if b := read("chat_template.jinja"); len(b) > 0 {
-		return string(b), true
-	}
-	for _, name := range []string{"chat_template.json", "tokenizer_config.json"} {
-		var d struct {
-			Template any `json:"chat_template"`
-		}
-		if json.Unmarshal(read(name), &d) != nil {
-			continue
-		}
-		switch t := d.Template.(type) {
-		case string:
-			return t, true
-		case []any:
-			for _, e := range t {
-				if m, ok := e.(map[string]any); ok && m["name"] == "default" {
-					text, ok := m["template"].(string)
-					return text, ok
-				}
-			}
-		}
-	}
-	return "", false
 }
 
 // Quantization describes the formats of a role for people.
