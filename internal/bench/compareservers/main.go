@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const usage = `usage: scripts/compare-servers [flags] BALEEN LLAMA_SERVER MODEL.gguf
@@ -131,7 +132,12 @@ func (s *settings) measure(ctx context.Context, p *peer, turn uint64, rates []fl
 	}
 	defer srv.stop()
 	if err := s.phases(ctx, srv, turn, rates, o, r); err != nil {
-		return err
+		select {
+		case <-srv.exited:
+			return fmt.Errorf("%w; the server ended: %s", err, srv.log.String())
+		default:
+			return err
+		}
 	}
 	o.busy = append(o.busy, srv.memory())
 	before := srv.cpu()
@@ -178,14 +184,16 @@ func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []f
 	}
 	phase := func(name string, f func(l *load) error) error {
 		var l load
+		waited, begin := c.waited(), time.Now()
 		if err := f(&l); err != nil {
 			return err
 		}
+		share := 100 * (c.waited() - waited).Seconds() / time.Since(begin).Seconds()
 		o.phases[name] = append(o.phases[name], l.figures())
 		if !slices.Contains(r.order, name) {
 			r.order = append(r.order, name)
 		}
-		note("  %s: %v", name, l.figures())
+		note("  %s: %v (its threads waited for processors for %.0f %% of the time)", name, l.figures(), share)
 		return nil
 	}
 	rounds := func(make func(i int) ask) func(l *load) error {

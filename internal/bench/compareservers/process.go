@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -71,6 +72,7 @@ func (p *peer) start(ctx context.Context) (*server, error) {
 		s.stop()
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
+	s.http.CloseIdleConnections() // some servers close one that has carried many requests
 	return s, nil
 }
 
@@ -115,6 +117,25 @@ func (s *server) memory() (m memory) {
 		}
 	}
 	return m
+}
+
+// waited is how long the process's threads together were ready to run and did not: other programs had their
+// processors. It is 0 where the system does not tell.
+func (s *server) waited() (total time.Duration) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for _, t := range tasks {
+		b, err := os.ReadFile(t)
+		f := strings.Fields(string(b))
+		if err != nil || len(f) < 2 {
+			continue // the thread has ended
+		}
+		n, _ := strconv.ParseInt(f[1], 10, 64)
+		total += time.Duration(n)
+	}
+	return total
 }
 
 // cpu is the processor time that the process has taken.
