@@ -30,7 +30,7 @@ type ownErrorBody struct {
 
 // WriteError answers {"error": {"kind", "message", "field"}}.
 func (o *own) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
-	WriteJSON(w, e.Status(), ownError{ownErrorBody{e.Kind.String(), e.Message(), e.Field}}) //nolint:errcheck // the client is gone
+	WriteJSON(w, Status(e), ownError{ownErrorBody{e.Kind.String(), e.Message(), e.Field}}) //nolint:errcheck // the client is gone
 }
 
 // ErrorBody is what WriteError sends.

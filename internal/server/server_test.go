@@ -286,7 +286,7 @@ func (panics) Name() string             { return "panics" }
 func (panics) Claims(*http.Request) int { return 0 }
 func (panics) ErrorBody() any           { return nil }
 func (panics) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
-	http.Error(w, e.Message(), e.Status())
+	http.Error(w, e.Message(), server.Status(e))
 }
 
 func (panics) Routes() []server.Route {

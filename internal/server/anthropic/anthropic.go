@@ -49,6 +49,7 @@ func (d *dialect) Routes() []server.Route {
 		messageTable, textTable, imageTable, sourceTable, thinkingBlockTable, redactedTable, toolUseTable, toolResultTable, referenceTable,
 		cacheTable, toolTable, choiceTable, thinkingTable, outputTable, contextTable, clearThinkingTable, clearToolsTable, amountTable,
 		metadataTable, diagnosticsTable, callerTable, systemOutputTable, additionTable, removalTable, changeTable,
+		userContent, assistantContent, systemContent, resultContent, anyContent, editKinds,
 	}
 	beta := []server.Parameter{{Name: "beta", Type: fields.String(), Doc: "accepted and without effect: fields of betas are always there"}}
 	return []server.Route{
@@ -62,7 +63,7 @@ func (d *dialect) Routes() []server.Route {
 		},
 		{
 			Method: "POST", Path: "/v1/messages/count_tokens", Scope: auth.Infer, Summary: "Count the tokens of a conversation's prompt",
-			Doc: "The count is exact: the prompt is rendered and encoded as for an answer. " + headersDoc, Body: countTable, Query: beta,
+			Doc: "The count is exact: the prompt is rendered and encoded as for an answer. " + headersDoc, Body: countTable, Objects: objects, Query: beta,
 			Answer: countAnswer{}, Answers: []int{404, 529}, Handle: d.count,
 		},
 		{
@@ -150,6 +151,9 @@ func (d *dialect) read(w http.ResponseWriter, r *http.Request, table *fields.Tab
 	if err := table.Decode(body, req); err != nil {
 		return nil, err
 	}
+	if _, err := d.env.Chat.Catalog().Resolve(r.Context(), req.chat.Model); err != nil {
+		return nil, err // a client that names a wrong model should learn that first
+	}
 	return req, req.finish()
 }
 
@@ -180,7 +184,7 @@ const statusOverloaded = 529
 // WriteError answers {"type": "error", "error": {"type", "message"}, "request_id"}.
 func (d *dialect) WriteError(w http.ResponseWriter, r *http.Request, e *chat.Error) {
 	header(w, r)
-	status := e.Status()
+	status := server.Status(e)
 	if e.Kind == chat.Overloaded {
 		status = statusOverloaded
 	}

@@ -21,7 +21,7 @@ type turn struct {
 	effort  string
 }
 
-var messageTable = &fields.Table[turn]{Name: "message", Fields: []fields.Field[turn]{
+var messageTable = &fields.Table[turn]{Name: "message", Where: messageRules, Fields: []fields.Field[turn]{
 	{Name: "role", Type: fields.Enum("user", "assistant", "system"), Required: true, Doc: "system messages may stand anywhere", Set: func(m *turn, v fields.Value) error {
 		m.role = v.String()
 		return nil
@@ -48,6 +48,42 @@ var systemOutputTable = &fields.Table[turn]{Name: "output config of a system mes
 		return nil
 	}},
 }}
+
+// messageRules say what may stand in whose messages.
+var messageRules = []map[string]any{{"anyOf": []any{
+	map[string]any{
+		"required": []string{"content"}, "properties": map[string]any{
+			"role": map[string]any{"const": "user"}, "content": contentOf("user content", 1), "clear_at": ofSystem, "output_config": noEffort,
+		},
+	},
+	map[string]any{
+		"required": []string{"content"}, "properties": map[string]any{
+			"role": map[string]any{"const": "assistant"}, "content": contentOf("assistant content", 0), "clear_at": ofSystem, "output_config": noEffort,
+		},
+	},
+	map[string]any{"properties": map[string]any{"role": map[string]any{"const": "system"}}, "anyOf": []any{
+		map[string]any{"required": []string{"content"}, "properties": map[string]any{"content": contentOf("system content", 0)}},
+		map[string]any{"required": []string{"output_config"}, "properties": map[string]any{
+			"output_config": map[string]any{"type": "object", "required": []string{"effort"}, "properties": map[string]any{"effort": map[string]any{"type": "string"}}},
+			"content":       map[string]any{"type": "null"},
+		}},
+	}},
+}}}
+
+var (
+	ofSystem = map[string]any{"enum": []any{nil, "never"}}
+	noEffort = map[string]any{"anyOf": []any{
+		map[string]any{"type": "null"}, map[string]any{"type": "object", "properties": map[string]any{"effort": map[string]any{"type": "null"}}},
+	}}
+)
+
+// contentOf is a text or a list of at least least blocks that the object of a name describes.
+func contentOf(name string, least int) map[string]any {
+	return map[string]any{"anyOf": []any{
+		map[string]any{"type": "string", "minLength": least},
+		map[string]any{"type": "array", "minItems": least, "items": map[string]any{fields.ObjectKey: name}},
+	}}
+}
 
 // A block is a piece of content.
 type block struct {
@@ -83,7 +119,7 @@ func stringField(name, doc string, to func(b *block) *string) fields.Field[block
 }
 
 func idField(name, doc string) fields.Field[block] {
-	return fields.Field[block]{Name: name, Type: fields.String(), Required: true, Doc: doc, Set: func(b *block, v fields.Value) error {
+	return fields.Field[block]{Name: name, Type: fields.String().Pattern(callPattern), Required: true, Doc: doc, Set: func(b *block, v fields.Value) error {
 		b.id = v.String()
 		if !callID.MatchString(b.id) {
 			return chat.Invalidf(v.Path, "%q: want letters, digits, _ and -", clip(b.id))
@@ -92,7 +128,9 @@ func idField(name, doc string) fields.Field[block] {
 	}}
 }
 
-var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,256}$`)
+const callPattern = `^[a-zA-Z0-9_-]{1,256}$`
+
+var callID = regexp.MustCompile(callPattern)
 
 func changeBlock(kind, doc string) *fields.Table[block] {
 	return &fields.Table[block]{Name: strings.ReplaceAll(kind, "_", " ") + " block", Fields: []fields.Field[block]{
@@ -110,7 +148,7 @@ var toolsetField = fields.Field[block]{Name: "toolset_name", Use: fields.Refused
 var (
 	textTable = &fields.Table[block]{Name: "text block", Fields: []fields.Field[block]{
 		kindField("text"),
-		{Name: "text", Type: fields.String(), Required: true, Doc: "the text", Set: func(b *block, v fields.Value) error {
+		{Name: "text", Type: fields.String().NotEmpty(), Required: true, Doc: "the text", Set: func(b *block, v fields.Value) error {
 			if b.text = v.String(); b.text == "" {
 				return chat.Invalidf(v.Path, "text content blocks must be non-empty")
 			}
@@ -149,7 +187,7 @@ var (
 	toolResultTable = &fields.Table[block]{Name: "tool result block", Fields: []fields.Field[block]{
 		kindField("tool_result"), idField("tool_use_id", "of the call, which is in the turn before"),
 		{
-			Name: "content", Type: fields.String().Or(fields.List(fields.Object("content block"))), Doc: "a text, or blocks: text, image, tool_reference",
+			Name: "content", Type: fields.String().Or(fields.List(fields.Object("result content"))), Doc: "a text, or blocks: text, image, tool_reference",
 			Set: func(b *block, v fields.Value) error { b.content = v; return nil },
 		},
 		{Name: "is_error", Type: fields.Bool(), Doc: "the call failed: the model is told so", Set: func(b *block, v fields.Value) error { b.isError = v.Bool(); return nil }},
@@ -165,8 +203,13 @@ var (
 	callerTable   = &fields.Table[struct{}]{Name: "caller", Fields: []fields.Field[struct{}]{
 		{Name: "type", Type: fields.Enum("direct"), Required: true, Doc: "direct: the model; no other can be"},
 	}}
-	sourceTable = &fields.Table[source]{Name: "image source", Fields: []fields.Field[source]{
-		{Name: "type", Type: fields.Enum("base64", "url", "file"), Required: true, Doc: "base64 or url; file is refused", Set: func(s *source, v fields.Value) error {
+	sourceTable = &fields.Table[source]{Name: "image source", Where: []map[string]any{{"anyOf": []any{
+		map[string]any{"required": []string{"media_type", "data"}, "properties": map[string]any{
+			"type": map[string]any{"const": "base64"}, "media_type": map[string]any{"type": "string"}, "data": map[string]any{"type": "string", "minLength": 1},
+		}},
+		map[string]any{"required": []string{"url"}, "properties": map[string]any{"type": map[string]any{"const": "url"}, "url": map[string]any{"type": "string", "minLength": 1}}},
+	}}}, Fields: []fields.Field[source]{
+		{Name: "type", Type: fields.Enum("base64", "url", "file").Only("base64", "url"), Required: true, Doc: "base64 or url; file is refused", Set: func(s *source, v fields.Value) error {
 			if s.kind = v.String(); s.kind == "file" {
 				return chat.Unsupportedf(v.Path, "files are not kept here: send the image as base64")
 			}
@@ -176,10 +219,19 @@ var (
 			s.mime = v.String()
 			return nil
 		}},
-		{Name: "data", Type: fields.String(), Doc: "with base64", Set: func(s *source, v fields.Value) error { s.data = v.String(); return nil }},
+		{Name: "data", Type: fields.Base64(), Doc: "with base64", Set: func(s *source, v fields.Value) error { s.data = v.String(); return nil }},
 		{Name: "url", Type: fields.String(), Doc: "with url", Set: func(s *source, v fields.Value) error { s.url = v.String(); return nil }},
 		{Name: "file_id", Use: fields.Refused, Doc: "files are not kept here"},
 	}}
+)
+
+// The blocks of each place, for the documents.
+var (
+	userContent      = &fields.OneOf{Name: "user content", Of: []fields.ObjectTable{textTable, imageTable, toolResultTable}}
+	assistantContent = &fields.OneOf{Name: "assistant content", Of: []fields.ObjectTable{textTable, thinkingBlockTable, redactedTable, toolUseTable}}
+	systemContent    = &fields.OneOf{Name: "system content", Of: []fields.ObjectTable{textTable, additionTable, removalTable}}
+	resultContent    = &fields.OneOf{Name: "result content", Of: []fields.ObjectTable{textTable, imageTable, referenceTable}}
+	anyContent       = &fields.OneOf{Name: "content block", Of: []fields.ObjectTable{userContent, assistantContent, systemContent}}
 )
 
 // A place is where blocks stand: which types may be there.

@@ -90,9 +90,24 @@ func readAmount(v fields.Value, to *amount, kinds ...string) error {
 	return nil
 }
 
+var editKinds = &fields.OneOf{Name: "edit", Of: []fields.ObjectTable{clearThinkingTable, clearToolsTable}}
+
+// amountOf is an amount of one of some kinds.
+func amountOf(kinds ...string) fields.Type {
+	var list []any
+	for _, k := range kinds {
+		form := map[string]any{"required": []string{"value"}, "properties": map[string]any{"type": map[string]any{"const": k}, "value": map[string]any{"type": "integer"}}}
+		if k == "all" {
+			form = map[string]any{"properties": map[string]any{"type": map[string]any{"const": k}, "value": map[string]any{"type": "null"}}}
+		}
+		list = append(list, form)
+	}
+	return fields.Object("amount").Where(map[string]any{"anyOf": list})
+}
+
 var clearThinkingTable = &fields.Table[edit]{Name: clearThinking, Fields: []fields.Field[edit]{
 	{Name: "type", Type: fields.Enum(clearThinking), Required: true, Doc: "leaves out the reasoning of earlier turns"},
-	{Name: "keep", Type: fields.Enum("all").Or(fields.Object("amount")), Doc: "turns whose reasoning stays, counted from the end: `all`, or a number of thinking_turns. Not given: 1", Set: func(e *edit, v fields.Value) error {
+	{Name: "keep", Type: fields.Enum("all").Or(amountOf("thinking_turns", "all")), Doc: "turns whose reasoning stays, counted from the end: `all`, or a number of thinking_turns. Not given: 1", Set: func(e *edit, v fields.Value) error {
 		if v.Kind() == "string" {
 			e.keep = amount{"all", -1}
 			return nil
@@ -103,13 +118,13 @@ var clearThinkingTable = &fields.Table[edit]{Name: clearThinking, Fields: []fiel
 
 var clearToolsTable = &fields.Table[edit]{Name: clearTools, Fields: []fields.Field[edit]{
 	{Name: "type", Type: fields.Enum(clearTools), Required: true, Doc: "leaves out old results of tools"},
-	{Name: "trigger", Type: fields.Object("amount"), Doc: "from how many input_tokens or tool_uses on. Not given: 100000 input_tokens", Set: func(e *edit, v fields.Value) error {
+	{Name: "trigger", Type: amountOf("input_tokens", "tool_uses"), Doc: "from how many input_tokens or tool_uses on. Not given: 100000 input_tokens", Set: func(e *edit, v fields.Value) error {
 		return readAmount(v, &e.trigger, "input_tokens", "tool_uses")
 	}},
-	{Name: "keep", Type: fields.Object("amount"), Doc: "tool_uses whose results stay, counted from the end. Not given: 3", Set: func(e *edit, v fields.Value) error {
+	{Name: "keep", Type: amountOf("tool_uses"), Doc: "tool_uses whose results stay, counted from the end. Not given: 3", Set: func(e *edit, v fields.Value) error {
 		return readAmount(v, &e.keep, "tool_uses")
 	}},
-	{Name: "clear_at_least", Type: fields.Object("amount"), Doc: "input_tokens that must become free, else nothing is left out", Set: func(e *edit, v fields.Value) error {
+	{Name: "clear_at_least", Type: amountOf("input_tokens"), Doc: "input_tokens that must become free, else nothing is left out", Set: func(e *edit, v fields.Value) error {
 		return readAmount(v, &e.atLeast, "input_tokens")
 	}},
 	{Name: "exclude_tools", Type: fields.List(fields.String()), Doc: "tools whose results stay", Set: func(e *edit, v fields.Value) error {

@@ -43,14 +43,14 @@ const (
 	maxStops    = 8192
 )
 
-const unlimited = 1 << 53
+const unlimited = 1<<53 - 1 // beyond, numbers of JSON are not exact everywhere
 
 const threadField = "thread"
 
 // shared are the fields that both routes have.
 func shared() []fields.Field[request] {
 	return []fields.Field[request]{
-		{Name: "model", Type: fields.String(), Required: true, Doc: "name of the model", Set: func(q *request, v fields.Value) error {
+		{Name: "model", Type: fields.String().NotEmpty(), Required: true, Doc: "name of the model", Set: func(q *request, v fields.Value) error {
 			q.chat.Model = v.String()
 			if q.chat.Model == "" {
 				return chat.Invalidf(v.Path, "the name is empty: list the models with GET /v1/models")
@@ -58,7 +58,7 @@ func shared() []fields.Field[request] {
 			return nil
 		}},
 		{
-			Name: "messages", Type: fields.List(fields.Object("message")).Len(0, maxMessages), Required: true,
+			Name: "messages", Type: fields.List(fields.Object("message")).Len(0, maxMessages).Where(map[string]any{"minItems": 1}), Required: true,
 			Doc: "the conversation. Turns of one role that follow each other are one turn; a last turn of the assistant is continued",
 			Set: func(q *request, v fields.Value) error {
 				if q.messages = v.Items(); len(q.messages) == 0 {
@@ -87,7 +87,7 @@ func shared() []fields.Field[request] {
 		{Name: "output_config", Type: fields.Object("output config"), Doc: "effort and format of the output", Set: func(q *request, v fields.Value) error {
 			return outputTable.DecodeValue(v, q)
 		}},
-		{Name: "output_format", Type: fields.Object("format"), Doc: "older spelling of output_config.format", Set: setFormat},
+		{Name: "output_format", Type: fields.Object("format").Only(nil), Doc: "older spelling of output_config.format", Set: setFormat},
 		{Name: "context_management", Type: fields.Object("context management"), Doc: "what is left out of the conversation", Set: func(q *request, v fields.Value) error {
 			return contextTable.DecodeValue(v, q)
 		}},
@@ -99,9 +99,17 @@ func shared() []fields.Field[request] {
 	}
 }
 
-var countTable = &fields.Table[request]{Name: "POST /v1/messages/count_tokens", Fields: shared()}
+// forcedNeedsTools says that a call can be demanded only where there are tools.
+var forcedNeedsTools = map[string]any{
+	"if": map[string]any{"required": []string{"tool_choice"}, "properties": map[string]any{"tool_choice": map[string]any{
+		"type": "object", "required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"enum": []any{"any", "tool"}}},
+	}}},
+	"then": map[string]any{"required": []string{"tools"}, "properties": map[string]any{"tools": map[string]any{"type": "array", "minItems": 1}}},
+}
 
-var createTable = &fields.Table[request]{Name: "POST /v1/messages", Fields: append(shared(), []fields.Field[request]{
+var countTable = &fields.Table[request]{Name: "POST /v1/messages/count_tokens", Where: []map[string]any{forcedNeedsTools}, Fields: shared()}
+
+var createTable = &fields.Table[request]{Name: "POST /v1/messages", Where: []map[string]any{forcedNeedsTools}, Fields: append(shared(), []fields.Field[request]{
 	{
 		Name: "max_tokens", Type: fields.Int(0, unlimited), Required: true, Doc: "bound on generated tokens, reasoning included. 0 computes and caches the prompt alone",
 		Set: func(q *request, v fields.Value) error {
@@ -112,7 +120,7 @@ var createTable = &fields.Table[request]{Name: "POST /v1/messages", Fields: appe
 		},
 	},
 	{Name: "stream", Type: fields.Bool(), Doc: "answer with server-sent events", Set: func(q *request, v fields.Value) error { q.stream = v.Bool(); return nil }},
-	{Name: "stop_sequences", Type: fields.List(fields.String()).Len(0, maxStops), Doc: "texts that end the answer", Set: setStops},
+	{Name: "stop_sequences", Type: fields.List(fields.String().Pattern(`\S`)).Len(0, maxStops), Doc: "texts that end the answer", Set: setStops},
 	{Name: "temperature", Type: fields.Number(0, 1), Doc: "0 takes the most probable token. Not given: the model's setting, else 1", Set: func(q *request, v fields.Value) error {
 		q.chat.Sampling.Temperature = v.Float32()
 		return nil
@@ -180,9 +188,12 @@ func cacheField[T any](mark func(*T)) fields.Field[T] {
 	}
 }
 
-var thinkingTable = &fields.Table[thinking]{Name: "thinking", Fields: []fields.Field[thinking]{
+var thinkingTable = &fields.Table[thinking]{Name: "thinking", Where: []map[string]any{{"anyOf": []any{
+	map[string]any{"properties": map[string]any{"type": map[string]any{"const": "enabled"}, "budget_tokens": map[string]any{"type": "integer"}}, "required": []string{"budget_tokens"}},
+	map[string]any{"properties": map[string]any{"type": map[string]any{"not": map[string]any{"const": "enabled"}}, "budget_tokens": map[string]any{"type": "null"}}},
+}}}, Fields: []fields.Field[thinking]{
 	{
-		Name: "type", Type: fields.Enum("enabled", "disabled", "adaptive", "between_tools"), Required: true,
+		Name: "type", Type: fields.Enum("enabled", "disabled", "adaptive", "between_tools").Only("enabled", "disabled", "adaptive"), Required: true,
 		Doc: "enabled: the model must be one that thinks; adaptive: it thinks if it can, as long as it likes; disabled: it answers at once; between_tools is refused",
 		Set: func(t *thinking, v fields.Value) error {
 			if t.kind = v.String(); t.kind == "between_tools" {
@@ -197,7 +208,7 @@ var thinkingTable = &fields.Table[thinking]{Name: "thinking", Fields: []fields.F
 		Set: func(t *thinking, v fields.Value) error { t.budget, t.set = v.Int(), true; return nil },
 	},
 	{
-		Name: "display", Type: fields.Enum("summarized", "omitted", "updates"),
+		Name: "display", Type: fields.Enum("summarized", "omitted", "updates").Only("summarized", "omitted"),
 		Doc: "summarized: the reasoning as it is; omitted: its text is left out and travels in the signature; updates is refused",
 		Set: func(t *thinking, v fields.Value) error {
 			if v.String() == "updates" {
@@ -246,7 +257,7 @@ var outputTable = &fields.Table[request]{Name: "output config", Fields: []fields
 		Doc: "for models that know efforts, of which xhigh and max are high; others think with any effort if thinking is not configured and they can",
 		Set: func(q *request, v fields.Value) error { q.chat.Effort = effort(v.String()); return nil },
 	},
-	{Name: "format", Type: fields.Object("format"), Doc: "refused: output cannot be held to a schema yet", Set: setFormat},
+	{Name: "format", Type: fields.Object("format").Only(nil), Doc: "refused: output cannot be held to a schema yet", Set: setFormat},
 	{Name: "task_budget", Use: fields.Refused, Doc: "models that run here know no budgets of tasks"},
 }}
 
@@ -268,7 +279,11 @@ func setFormat(q *request, v fields.Value) error {
 	return nil
 }
 
-var choiceTable = &fields.Table[request]{Name: "tool choice", Fields: []fields.Field[request]{
+var choiceTable = &fields.Table[request]{Name: "tool choice", Where: []map[string]any{{"anyOf": []any{
+	map[string]any{"properties": map[string]any{"type": map[string]any{"const": "tool"}, "name": map[string]any{"type": "string", "minLength": 1}}, "required": []string{"name"}},
+	map[string]any{"properties": map[string]any{"type": map[string]any{"enum": []any{"auto", "any"}}, "name": map[string]any{"enum": []any{nil, ""}}}},
+	map[string]any{"properties": map[string]any{"type": map[string]any{"const": "none"}, "name": map[string]any{"enum": []any{nil, ""}}, "disable_parallel_tool_use": map[string]any{"enum": []any{nil, false}}}},
+}}}, Fields: []fields.Field[request]{
 	{Name: "type", Type: fields.Enum("auto", "any", "tool", "none"), Required: true, Doc: "any: some tool must be called; tool: the one with this name", Set: func(q *request, v fields.Value) error {
 		q.choice = v.String()
 		q.chat.Choice.Mode = map[string]chat.ToolMode{"auto": chat.ToolsAuto, "any": chat.ToolsRequired, "tool": chat.ToolNamed, "none": chat.ToolsNone}[q.choice]

@@ -20,11 +20,13 @@ type tool struct {
 	marked   bool
 }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
+const namePattern = `^[a-zA-Z0-9_-]{1,128}$`
+
+var toolName = regexp.MustCompile(namePattern)
 
 var toolTable = &fields.Table[tool]{Name: "tool", Fields: []fields.Field[tool]{
 	{Name: "type", Type: fields.Enum("custom"), Doc: "custom. Tools that the vendor's servers run, and those whose schemas it defines, are refused by name"},
-	{Name: "name", Type: fields.String(), Required: true, Doc: "1 to 128 letters, digits, _ and -", Set: func(t *tool, v fields.Value) error {
+	{Name: "name", Type: fields.String().Pattern(namePattern), Required: true, Doc: "1 to 128 letters, digits, _ and -", Set: func(t *tool, v fields.Value) error {
 		t.t.Name = v.String()
 		if !toolName.MatchString(t.t.Name) {
 			return chat.Invalidf(v.Path, "%q: want 1 to 128 letters, digits, _ and -", clip(t.t.Name))
@@ -32,7 +34,7 @@ var toolTable = &fields.Table[tool]{Name: "tool", Fields: []fields.Field[tool]{
 		return nil
 	}},
 	{Name: "description", Type: fields.String(), Doc: "what it does", Set: func(t *tool, v fields.Value) error { t.t.Description = v.String(); return nil }},
-	{Name: "input_schema", Type: fields.Object("JSON Schema"), Required: true, Doc: "JSON Schema of the input, of type object", Set: func(t *tool, v fields.Value) error {
+	{Name: "input_schema", Type: fields.Object("JSON Schema").Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "object"}}}), Required: true, Doc: "JSON Schema of the input, of type object", Set: func(t *tool, v fields.Value) error {
 		if kind, ok := v.Get("type"); !ok || kind.String() != "object" {
 			return chat.Invalidf(v.Path+".type", `want "object"`)
 		}
@@ -153,7 +155,7 @@ type change struct {
 }
 
 var changeTable = &fields.Table[change]{Name: "tool change", Fields: []fields.Field[change]{
-	{Name: "type", Type: fields.Enum("tool_reference", "tool_definition", "mcp_tool_reference", "mcp_toolset_reference"), Required: true, Doc: "tool_reference, or of an addition tool_definition; the others are refused", Set: func(c *change, v fields.Value) error {
+	{Name: "type", Type: fields.Enum("tool_reference", "tool_definition", "mcp_tool_reference", "mcp_toolset_reference").Only("tool_reference", "tool_definition"), Required: true, Doc: "tool_reference, or of an addition tool_definition; the others are refused", Set: func(c *change, v fields.Value) error {
 		if c.kind = v.String(); strings.HasPrefix(c.kind, "mcp_") {
 			return chat.Unsupportedf(v.Path, "this server calls no other servers")
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -29,30 +28,17 @@ const (
 	BodyTooLarge              // Limit
 	NotFound                  // no such route or object
 	BadMethod                 // the route exists, for other methods
+	Upstream                  // another server, from which a model is fetched, failed or refused; Msg
 )
 
-var kinds = [...]struct {
-	name   string
-	status int
-}{
-	Internal:      {"internal", http.StatusInternalServerError},
-	Invalid:       {"invalid", http.StatusBadRequest},
-	Unsupported:   {"unsupported", http.StatusBadRequest},
-	UnknownModel:  {"unknown model", http.StatusNotFound},
-	PromptTooLong: {"prompt too long", http.StatusBadRequest},
-	Overloaded:    {"overloaded", http.StatusServiceUnavailable},
-	Unavailable:   {"unavailable", http.StatusServiceUnavailable},
-	Timeout:       {"timeout", http.StatusGatewayTimeout},
-	Cancelled:     {"cancelled", 499}, // nobody is there to read it
-	Unauthorized:  {"unauthorized", http.StatusUnauthorized},
-	Forbidden:     {"forbidden", http.StatusForbidden},
-	BodyTooLarge:  {"body too large", http.StatusRequestEntityTooLarge},
-	NotFound:      {"not found", http.StatusNotFound},
-	BadMethod:     {"method not allowed", http.StatusMethodNotAllowed},
+var kinds = [...]string{
+	Internal: "internal", Invalid: "invalid", Unsupported: "unsupported", UnknownModel: "unknown model", PromptTooLong: "prompt too long",
+	Overloaded: "overloaded", Unavailable: "unavailable", Timeout: "timeout", Cancelled: "cancelled", Unauthorized: "unauthorized",
+	Forbidden: "forbidden", BodyTooLarge: "body too large", NotFound: "not found", BadMethod: "method not allowed", Upstream: "upstream failed",
 }
 
 // String names the kind for logs.
-func (k Kind) String() string { return kinds[k].name }
+func (k Kind) String() string { return kinds[k] }
 
 // An Error is a refusal or a failure, with the numbers that belong to it. Each dialect puts it into its own shape;
 // Message is for people and the same everywhere.
@@ -89,6 +75,8 @@ func (e *Error) Message() string {
 		return fmt.Sprintf("the server is busy: try again in %d seconds", e.RetrySeconds())
 	case Unavailable:
 		return "the server is stopping"
+	case Upstream:
+		return "the server that has the model failed: try again later"
 	case Timeout:
 		return "the request took longer than its deadline"
 	case Cancelled:
@@ -115,9 +103,6 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
-
-// Status is the HTTP status that fits the kind; a dialect may have its own.
-func (e *Error) Status() int { return kinds[e.Kind].status }
 
 // RetrySeconds is RetryAfter in whole seconds, at least 1: the value of a Retry-After header.
 func (e *Error) RetrySeconds() int { return max(1, int((e.RetryAfter+time.Second-1)/time.Second)) }

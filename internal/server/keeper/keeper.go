@@ -17,12 +17,12 @@ import (
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/manage"
 	"github.com/baleenrun/baleen/internal/server/models"
-	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
-// A Keeper is an ollama.Keeper over a store.
+// A Keeper is an manage.Keeper over a store.
 type Keeper struct {
 	Store   *store.Store
 	Catalog *models.Catalog
@@ -30,11 +30,11 @@ type Keeper struct {
 	Fetcher func(p fetch.Progress) *fetch.Fetcher
 }
 
-var _ ollama.Keeper = (*Keeper)(nil)
+var _ manage.Keeper = (*Keeper)(nil)
 
 // Pull fetches a model. What is here already is left alone.
-func (k *Keeper) Pull(ctx context.Context, name string, report func(ollama.Progress)) error {
-	report(ollama.Progress{Status: "pulling manifest"})
+func (k *Keeper) Pull(ctx context.Context, name string, report func(manage.Progress)) error {
+	report(manage.Progress{Status: "pulling manifest"})
 	if _, err := k.Catalog.Resolve(ctx, name); err == nil {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (k *Keeper) Pull(ctx context.Context, name string, report func(ollama.Progr
 	var status *fetch.StatusError
 	switch {
 	case err == nil:
-		report(ollama.Progress{Status: "verifying sha256 digest"})
+		report(manage.Progress{Status: "verifying sha256 digest"})
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -68,13 +68,13 @@ func (k *Keeper) Pull(ctx context.Context, name string, report func(ollama.Progr
 
 // progress turns a download's steps into Ollama's.
 type progress struct {
-	report func(ollama.Progress)
-	p      ollama.Progress
+	report func(manage.Progress)
+	p      manage.Progress
 }
 
 func (p *progress) Start(title string, done, total int64) {
 	// Clients tell transfers apart by digests; that of the bytes is not known yet.
-	p.p = ollama.Progress{Status: "pulling " + title, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(title))), Total: total, Completed: done}
+	p.p = manage.Progress{Status: "pulling " + title, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(title))), Total: total, Completed: done}
 	p.report(p.p)
 }
 
@@ -83,7 +83,7 @@ func (p *progress) Set(done int64) {
 	p.report(p.p)
 }
 func (p *progress) Stop()            {}
-func (p *progress) Note(line string) { p.report(ollama.Progress{Status: line}) }
+func (p *progress) Note(line string) { p.report(manage.Progress{Status: line}) }
 
 // Copy gives a model a second name.
 func (k *Keeper) Copy(ctx context.Context, source, destination string) error {
@@ -164,14 +164,14 @@ func (k *Keeper) unneeded(ctx context.Context, m store.Model) error {
 }
 
 // About says what is known of a model beside its Spec.
-func (k *Keeper) About(_ context.Context, name string) (ollama.About, error) {
+func (k *Keeper) About(_ context.Context, name string) (manage.About, error) {
 	if d, ok := k.Catalog.Derived(name); ok {
-		return ollama.About{Licence: d.Licence, Parent: d.Parent}, nil
+		return manage.About{Licence: d.Licence, Parent: d.Parent}, nil
 	}
 	if m, ok := k.Store.Find(strings.TrimSpace(name)); ok {
-		return ollama.About{Licence: m.Licence}, nil
+		return manage.About{Licence: m.Licence}, nil
 	}
-	return ollama.About{}, nil
+	return manage.About{}, nil
 }
 
 func (k *Keeper) blob(digest string) (string, error) {
@@ -220,7 +220,7 @@ func (k *Keeper) PutBlob(ctx context.Context, digest string, body io.Reader) err
 }
 
 // Create makes a model of another one or of uploaded files.
-func (k *Keeper) Create(ctx context.Context, c ollama.Creation, report func(ollama.Progress)) error {
+func (k *Keeper) Create(ctx context.Context, c manage.Creation, report func(manage.Progress)) error {
 	if err := k.free(ctx, c.Name); err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (k *Keeper) Create(ctx context.Context, c ollama.Creation, report func(olla
 			d.Folder = parent.Folder
 		}
 	} else {
-		report(ollama.Progress{Status: "using uploaded files"})
+		report(manage.Progress{Status: "using uploaded files"})
 		if err := k.assemble(&d, c); err != nil {
 			return err
 		}
@@ -267,7 +267,7 @@ func (k *Keeper) Create(ctx context.Context, c ollama.Creation, report func(olla
 		d.Spec.Context = c.Context
 	}
 	d.Spec.Sampling = over(c.Sampling, d.Spec.Sampling)
-	report(ollama.Progress{Status: "writing manifest"})
+	report(manage.Progress{Status: "writing manifest"})
 	if err := k.Catalog.Derive(d); err != nil {
 		if c.From == "" {
 			err = errors.Join(err, os.RemoveAll(d.Folder))
@@ -305,7 +305,7 @@ func over(a, b chat.Sampling) chat.Sampling {
 }
 
 // assemble puts uploaded files into a folder of their own.
-func (k *Keeper) assemble(d *models.Derived, c ollama.Creation) error {
+func (k *Keeper) assemble(d *models.Derived, c manage.Creation) error {
 	base := filepath.Join(k.Store.Dir(), "uploaded")
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return fmt.Errorf("keeper: %w", err)

@@ -11,13 +11,13 @@ import (
 
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/keeper"
+	"github.com/baleenrun/baleen/internal/server/manage"
 	"github.com/baleenrun/baleen/internal/server/models"
-	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
-func quiet(ollama.Progress) {}
+func quiet(manage.Progress) {}
 
 func kindOf(err error) chat.Kind {
 	if err == nil {
@@ -57,16 +57,16 @@ func TestMakeCopyDelete(t *testing.T) {
 		t.Error("the file is not there")
 	}
 	for _, name := range []string{"../x.gguf", "a/b.gguf", `a\b.gguf`, "..", ""} {
-		if err := k.Create(t.Context(), ollama.Creation{Name: "up", Files: map[string]string{name: digest}}, quiet); kindOf(err) != chat.Invalid {
+		if err := k.Create(t.Context(), manage.Creation{Name: "up", Files: map[string]string{name: digest}}, quiet); kindOf(err) != chat.Invalid {
 			t.Errorf("file %q: %v", name, err)
 		}
 	}
 	for _, name := range []string{"../up", "", "a b\n"} {
-		if err := k.Create(t.Context(), ollama.Creation{Name: name, Files: map[string]string{"m.gguf": digest}}, quiet); kindOf(err) != chat.Invalid {
+		if err := k.Create(t.Context(), manage.Creation{Name: name, Files: map[string]string{"m.gguf": digest}}, quiet); kindOf(err) != chat.Invalid {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
-	if err := k.Create(t.Context(), ollama.Creation{Name: "Up:latest", Files: map[string]string{"m.gguf": digest}, System: "Be kind.", Stop: []string{"END"}}, quiet); err != nil {
+	if err := k.Create(t.Context(), manage.Creation{Name: "Up:latest", Files: map[string]string{"m.gguf": digest}, System: "Be kind.", Stop: []string{"END"}}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	up, err := models.New(store.Open(home)).Resolve(t.Context(), "up") // another process sees it
@@ -77,7 +77,7 @@ func TestMakeCopyDelete(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	hot := float32(0.5)
-	if err := k.Create(t.Context(), ollama.Creation{Name: "child", From: "up", Sampling: chat.Sampling{Temperature: &hot}, Licences: []string{"MIT"}}, quiet); err != nil {
+	if err := k.Create(t.Context(), manage.Creation{Name: "child", From: "up", Sampling: chat.Sampling{Temperature: &hot}, Licences: []string{"MIT"}}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	child, err := cat.Resolve(t.Context(), "CHILD")
@@ -106,7 +106,7 @@ func TestMakeCopyDelete(t *testing.T) {
 	}
 	for f, err := range map[string]error{
 		"copy": k.Copy(t.Context(), "up", "x"), "delete": k.Delete(t.Context(), "up"),
-		"create": k.Create(t.Context(), ollama.Creation{Name: "x", From: "up"}, quiet),
+		"create": k.Create(t.Context(), manage.Creation{Name: "x", From: "up"}, quiet),
 	} {
 		if kindOf(err) != chat.UnknownModel {
 			t.Errorf("%s of what is not there: %v", f, err)

@@ -12,13 +12,14 @@ import (
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
+	"github.com/baleenrun/baleen/internal/server/manage"
 	"github.com/baleenrun/baleen/internal/server/ollama/modelfile"
 )
 
 // A making is a request of /api/create.
 type making struct {
 	naming
-	c    Creation
+	c    manage.Creation
 	file string
 }
 
@@ -40,7 +41,7 @@ func makingFields() []fields.Field[making] {
 		}),
 		honoured("system", fields.String(), "system message of conversations that bring none", func(m *making, v fields.Value) error { m.c.System = v.String(); return nil }),
 		honoured("parameters", fields.Object("options").Where(map[string]any{"properties": map[string]any{"num_predict": map[string]any{"not": map[string]any{"const": 0}}}}), "settings of requests that say nothing else, by the names of options", func(m *making, v fields.Value) error {
-			return m.c.settings(v)
+			return setSettings(&m.c, v)
 		}),
 		honoured("messages", fields.List(fields.Object("message")), "messages that stand before every conversation", func(m *making, v fields.Value) (err error) {
 			m.c.Messages, err = messages(v)
@@ -98,8 +99,8 @@ func checkTemplate(field, source string) error {
 	return nil
 }
 
-// settings takes over an object of options.
-func (c *Creation) settings(v fields.Value) error {
+// setSettings takes over an object of options.
+func setSettings(c *manage.Creation, v fields.Value) error {
 	o, err := decodeOptions(v)
 	if err != nil {
 		return err
@@ -127,7 +128,7 @@ func (d *dialect) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if m.file != "" {
-		if err := m.c.fromFile(m.file); err != nil {
+		if err := fromFile(&m.c, m.file); err != nil {
 			return err
 		}
 	}
@@ -150,11 +151,11 @@ func (d *dialect) create(w http.ResponseWriter, r *http.Request) error {
 			return &chat.Error{Kind: chat.NotFound, Field: "files." + name, Msg: fmt.Sprintf("the file sha256:%s was not uploaded: send it to /api/blobs first", hex)}
 		}
 	}
-	return d.progress(w, m.stream, func(report func(Progress)) error { return k.Create(r.Context(), m.c, report) })
+	return d.progress(w, m.stream, func(report func(manage.Progress)) error { return k.Create(r.Context(), m.c, report) })
 }
 
 // fromFile takes over a Modelfile.
-func (c *Creation) fromFile(text string) error {
+func fromFile(c *manage.Creation, text string) error {
 	lines, err := modelfile.Parse(text)
 	if err != nil {
 		var bad *modelfile.Error
@@ -211,7 +212,7 @@ func (c *Creation) fromFile(text string) error {
 	if err != nil {
 		return err
 	}
-	return c.settings(fields.Value{Raw: raw, Path: "modelfile parameters"})
+	return setSettings(c, fields.Value{Raw: raw, Path: "modelfile parameters"})
 }
 
 // scalar is a parameter's text as JSON.

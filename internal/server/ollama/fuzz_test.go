@@ -38,7 +38,7 @@ func FuzzRequests(f *testing.F) {
 			settings(t, c.conversation(chat.Spec{Name: "m"}))
 		}
 		if check(createTable.Decode(body, &m)) && m.file != "" {
-			check(m.c.fromFile(m.file))
+			check(fromFile(&m.c, m.file))
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package ollama
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,64 +12,15 @@ import (
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
+	"github.com/baleenrun/baleen/internal/server/manage"
 )
-
-// A Keeper changes the models on disk. Its errors should be *chat.Error where a client can do something about them:
-// of kind UnknownModel for names that are not there. It is safe for concurrent use. Names come as clients write them,
-// with or without a tag.
-type Keeper interface {
-	// Pull fetches a model. report is called as it goes on, by one goroutine at a time.
-	Pull(ctx context.Context, name string, report func(Progress)) error
-	// Copy gives a model a second name.
-	Copy(ctx context.Context, source, destination string) error
-	// Delete removes a name, and the files that no other name needs.
-	Delete(ctx context.Context, name string) error
-	// Create makes a model of others or of uploaded files.
-	Create(ctx context.Context, c Creation, report func(Progress)) error
-	// HasBlob reports whether a file was uploaded; digest is hexadecimal, of SHA-256.
-	HasBlob(ctx context.Context, digest string) (bool, error)
-	// PutBlob keeps a file. It checks that the bytes have the digest (else an error of kind Invalid) before it is
-	// there.
-	PutBlob(ctx context.Context, digest string, body io.Reader) error
-	// About says what is known of a model beside its Spec and its files.
-	About(ctx context.Context, name string) (About, error)
-}
-
-// About is what is known of a model beside its Spec and its files.
-type About struct {
-	Licence string // its text or its name
-	Parent  string // name of the model that it was created from
-}
-
-// Progress is a step of something that takes long.
-type Progress struct {
-	Status    string `json:"status"`
-	Digest    string `json:"digest,omitempty"` // sha256:...
-	Total     int64  `json:"total,omitempty"`
-	Completed int64  `json:"completed,omitempty"`
-}
-
-// A Creation says what a new model is to be. What is empty comes from the model that it is made from.
-type Creation struct {
-	Name     string
-	From     string            // name of a model; "": Files
-	Files    map[string]string // digests (hexadecimal) of uploaded files by file name
-	System   string
-	Template string // Jinja
-	Licences []string
-	Messages []chat.Message
-	Sampling chat.Sampling
-	Stop     []string
-	// MaxTokens and Context are as in chat.Spec; 0: not said.
-	MaxTokens, Context int
-}
 
 func (d *dialect) manageRoutes() []server.Route {
 	createObjects := []fields.ObjectTable{optionsTable, messageTable, toolCallTable, callFunctionTable}
 	return []server.Route{
-		{Method: "POST", Path: "/api/pull", Scope: auth.Manage, Body: pullTable, Stream: ndjson, Answers: []int{404}, Summary: "Fetch a model, with its progress", Answer: Progress{}, Piece: fields.Either{Progress{}, errorBody{}}, Handle: d.pull},
+		{Method: "POST", Path: "/api/pull", Scope: auth.Manage, Body: pullTable, Stream: ndjson, Answers: []int{404}, Summary: "Fetch a model, with its progress", Answer: progressBody{}, Piece: fields.Either{progressBody{}, errorBody{}}, Handle: d.pull},
 		{Method: "POST", Path: "/api/push", Scope: auth.Manage, Body: pushTable, Answers: []int{404}, Summary: "Refused: this server publishes nothing", Handle: d.push},
-		{Method: "POST", Path: "/api/create", Scope: auth.Manage, Body: createTable, Objects: createObjects, Stream: ndjson, Answers: []int{404}, Summary: "Make a model of another one, or of uploaded files", Answer: Progress{}, Piece: fields.Either{Progress{}, errorBody{}}, Handle: d.create},
+		{Method: "POST", Path: "/api/create", Scope: auth.Manage, Body: createTable, Objects: createObjects, Stream: ndjson, Answers: []int{404}, Summary: "Make a model of another one, or of uploaded files", Answer: progressBody{}, Piece: fields.Either{progressBody{}, errorBody{}}, Handle: d.create},
 		{Method: "POST", Path: "/api/copy", Scope: auth.Manage, Body: copyTable, Empty: true, Answers: []int{404}, Summary: "Give a model a second name", Handle: d.copy},
 		{Method: "DELETE", Path: "/api/delete", Scope: auth.Manage, Body: deleteTable, Empty: true, Answers: []int{404}, Summary: "Remove a model", Handle: d.delete},
 		{Method: "HEAD", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, PathPattern: blobPattern, Answers: []int{400}, Summary: "Whether a file was uploaded", Handle: d.hasBlob},
@@ -82,7 +32,7 @@ func (d *dialect) manageRoutes() []server.Route {
 }
 
 // keep returns the keeper, or the refusal of a server that has none.
-func (d *dialect) keep() (Keeper, error) {
+func (d *dialect) keep() (manage.Keeper, error) {
 	if d.keeper == nil {
 		return nil, &chat.Error{Kind: chat.Forbidden, Msg: "this server does not change its models over HTTP"}
 	}
@@ -126,13 +76,13 @@ func (d *dialect) pull(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := n.nameOf()
-	if err := checkName("model", name); err != nil {
-		return err
-	}
 	if strings.Contains(name, "://") { // else whoever may pull could make the server ask any address around it
 		return chat.Invalidf("model", "addresses are not fetched for clients: name a model of the catalog, hf.co/ORG/REPO or NAME:TAG")
 	}
-	return d.progress(w, n.stream, func(report func(Progress)) error { return k.Pull(r.Context(), name, report) })
+	if err := checkName("model", name); err != nil {
+		return err
+	}
+	return d.progress(w, n.stream, func(report func(manage.Progress)) error { return k.Pull(r.Context(), name, report) })
 }
 
 func (d *dialect) push(_ http.ResponseWriter, r *http.Request) error {
@@ -146,28 +96,36 @@ func (d *dialect) push(_ http.ResponseWriter, r *http.Request) error {
 	return &chat.Error{Kind: chat.Unsupported, Msg: "this server publishes no models: nothing leaves the machine"}
 }
 
+// progressBody is a manage.Progress as it is sent.
+type progressBody struct {
+	Status    string `json:"status"`
+	Digest    string `json:"digest,omitempty"` // sha256:...
+	Total     int64  `json:"total,omitempty"`
+	Completed int64  `json:"completed,omitempty"`
+}
+
 // reportEvery bounds how often the progress of one file is told.
 const reportEvery = 100 * time.Millisecond
 
 // progress runs work and writes its steps, the last of which is success.
-func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report func(Progress)) error) error {
-	done := Progress{Status: "success"}
+func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report func(manage.Progress)) error) error {
+	done := progressBody{Status: "success"}
 	if !stream {
-		if err := work(func(Progress) {}); err != nil {
+		if err := work(func(manage.Progress) {}); err != nil {
 			return err
 		}
 		return server.WriteJSON(w, http.StatusOK, done)
 	}
 	lines := d.env.NewLines(w)
-	var last Progress
+	var last manage.Progress
 	var told time.Time
-	err := work(func(p Progress) {
+	err := work(func(p manage.Progress) {
 		same := p.Status == last.Status && p.Digest == last.Digest
 		if same && p.Completed != p.Total && time.Since(told) < reportEvery {
 			return
 		}
 		last, told = p, time.Now()
-		lines.Line(p) //nolint:errcheck // the writer keeps its error, and a client that left ends the context
+		lines.Line(progressBody(p)) //nolint:errcheck // the writer keeps its error, and a client that left ends the context
 	})
 	if err == nil {
 		return lines.Line(done)

@@ -12,6 +12,7 @@ import (
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
+	"github.com/baleenrun/baleen/internal/server/manage"
 )
 
 // listed is a row of /api/tags.
@@ -166,7 +167,7 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 	if n.system != "" {
 		s.System = n.system
 	}
-	var about About
+	var about manage.About
 	if d.keeper != nil {
 		if about, err = d.keeper.About(r.Context(), s.Name); err != nil {
 			return err

@@ -1,6 +1,6 @@
 // Package ollama speaks Ollama's API: generate and chat as JSON lines, the models that are there and loaded, and what
 // changes them. It decodes requests into package chat's and writes its streams; what lies on disk it asks of a
-// Keeper. It knows no other dialect, no engine and no file layout.
+// keeper. It knows no other dialect, no engine and no file layout.
 //
 // Field names, defaults and shapes are those of Ollama's published types and of its official clients for Python and
 // JavaScript (0.6).
@@ -17,6 +17,7 @@ import (
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
+	"github.com/baleenrun/baleen/internal/server/manage"
 )
 
 // Version is the version of Ollama whose API this is: clients refuse servers that say an older one than they need.
@@ -27,12 +28,12 @@ const banner = "Ollama is running"
 
 type dialect struct {
 	env    *server.Env
-	keeper Keeper // nil: models are not changed over HTTP
+	keeper manage.Keeper // nil: models are not changed over HTTP
 	cards  cards
 }
 
 // New returns the dialect for a server. keeper changes models on disk; nil refuses the routes that do.
-func New(keeper Keeper) func(*server.Env) server.Dialect {
+func New(keeper manage.Keeper) func(*server.Env) server.Dialect {
 	return func(env *server.Env) server.Dialect {
 		return &dialect{env: env, keeper: keeper}
 	}
@@ -61,7 +62,7 @@ type errorBody struct {
 
 // WriteError answers {"error": "..."}.
 func (d *dialect) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
-	server.WriteJSON(w, e.Status(), errorBody{message(e)}) //nolint:errcheck // the client is gone
+	server.WriteJSON(w, server.Status(e), errorBody{message(e)}) //nolint:errcheck // the client is gone
 }
 
 // ErrorBody is what WriteError sends.

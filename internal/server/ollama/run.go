@@ -16,9 +16,6 @@ func (d *dialect) generate(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, generateTable, &q); err != nil {
 		return err
 	}
-	if err := q.check(); err != nil {
-		return err
-	}
 	empty := q.prompt == "" && len(q.images) == 0 && q.suffix == ""
 	return d.run(w, r, &answer{d: d, r: &q, began: began}, empty, q.generate)
 }
@@ -37,6 +34,9 @@ func (d *dialect) run(w http.ResponseWriter, r *http.Request, a *answer, empty b
 	ctx := r.Context()
 	spec, err := d.resolve(ctx, a.r.model)
 	if err != nil {
+		return err
+	}
+	if err := a.r.check(); err != nil {
 		return err
 	}
 	if empty && a.r.keep != nil && *a.r.keep == 0 {

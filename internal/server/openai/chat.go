@@ -107,6 +107,9 @@ func (d *dialect) decodeChat(r *http.Request) (*chatRequest, error) {
 	if err := chatTable.Decode(body, &q); err != nil {
 		return nil, err
 	}
+	if err := d.known(r, q.req.Model); err != nil {
+		return nil, err
+	}
 	if err := q.check(); err != nil {
 		return nil, err
 	}

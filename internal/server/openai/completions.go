@@ -28,11 +28,14 @@ func completionPart(r *completionRequest) *common { return &r.common }
 // defaultMaxTokens is the documented default of this route.
 const defaultMaxTokens = 16
 
-var completionTable = &fields.Table[completionRequest]{Name: "completion request", Fields: append(classicFields(completionPart),
+var completionTable = &fields.Table[completionRequest]{Name: "completion request", Where: []map[string]any{
+	streamOnly, bestOfAll(), needs("max_tokens", map[string]any{"const": 0}, "echo", map[string]any{"const": true}),
+}, Fields: append(classicFields(completionPart),
 	field(completionPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
 	fields.Field[completionRequest]{
 		Name: "prompt", Required: true, Doc: "a text, a list of texts, token ids, or lists of token ids. Control tokens in a text are ordinary text",
-		Type: fields.String().Or(fields.List(fields.String())).Or(fields.List(fields.Int(0, 1<<31-1))).Or(fields.List(fields.List(fields.Int(0, 1<<31-1)))),
+		Type: fields.String().Or(fields.List(fields.String()).Where(severalPrompts)).Or(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).
+			Or(fields.List(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).Where(severalPrompts)),
 		Set:  setPrompts,
 	},
 	fields.Field[completionRequest]{Name: "suffix", Type: fields.String(), Doc: "text behind a gap that is to be filled, for models trained for it", Set: func(r *completionRequest, v fields.Value) error {
@@ -51,6 +54,27 @@ var completionTable = &fields.Table[completionRequest]{Name: "completion request
 	fields.Field[completionRequest]{Name: "best_of", Type: fields.Int(1, 20), Doc: "refused where it is not n: answers are not made to be thrown away", Set: func(r *completionRequest, v fields.Value) error { r.bestOf = v.Int(); return nil }},
 )}
 
+const maxPrompts = 64
+
+var (
+	somePrompt     = map[string]any{"minItems": 1}
+	severalPrompts = map[string]any{"minItems": 1, "maxItems": maxPrompts}
+)
+
+// bestOfAll says that best_of is n: answers are not made to be thrown away.
+func bestOfAll() map[string]any {
+	same := []any{map[string]any{"properties": map[string]any{"best_of": map[string]any{"type": "null"}}}}
+	for n := 1; n <= 20; n++ {
+		is := map[string]any{"const": n}
+		form := map[string]any{"required": []string{"n"}, "properties": map[string]any{"n": is, "best_of": is}}
+		if n == 1 {
+			form = map[string]any{"properties": map[string]any{"n": map[string]any{"enum": []any{nil, 1}}, "best_of": is}}
+		}
+		same = append(same, form)
+	}
+	return map[string]any{"anyOf": same}
+}
+
 // setPrompts reads the four shapes of a prompt.
 func setPrompts(r *completionRequest, v fields.Value) error {
 	items := v.Items()
@@ -62,8 +86,8 @@ func setPrompts(r *completionRequest, v fields.Value) error {
 	case items[0].Kind() == "number":
 		r.prompts = []chat.Request{{PromptTokens: ids(v)}}
 	default:
-		if len(items) > 64 {
-			return chat.Invalidf(v.Path, "%d prompts, want at most 64", len(items))
+		if len(items) > maxPrompts {
+			return chat.Invalidf(v.Path, "%d prompts, want at most %d", len(items), maxPrompts)
 		}
 		for _, it := range items {
 			p := chat.Request{Prompt: it.String()}
@@ -223,6 +247,9 @@ func (d *dialect) completions(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := &completionRequest{logprobs: -1}
 	if err := completionTable.Decode(body, q); err != nil {
+		return err
+	}
+	if err := d.known(r, q.req.Model); err != nil {
 		return err
 	}
 	if err := q.finish(); err != nil {

@@ -128,6 +128,7 @@ var callTable = &fields.Table[chat.Call]{Name: "tool call", Fields: []fields.Fie
 	{Name: "id", Type: fields.String(), Doc: "the call's id", Set: func(c *chat.Call, v fields.Value) error { c.ID = v.String(); return nil }},
 	{Name: "type", Type: fields.Enum("function"), Doc: "function"},
 	{Name: "index", Type: fields.Any(), Use: fields.Ignored, Doc: "the order of the list counts"},
+	{Name: "custom", Type: fields.Object("custom"), Use: fields.Refused, Doc: "custom tools need constrained output"},
 	{Name: "function", Type: fields.Object("function call"), Required: true, Doc: "name and arguments", Set: func(c *chat.Call, v fields.Value) error {
 		return functionCallTable.DecodeValue(v, c)
 	}},

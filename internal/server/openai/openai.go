@@ -118,7 +118,7 @@ func errorOf(e *chat.Error) errorBody {
 
 // WriteError answers {"error": {...}}.
 func (d *dialect) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
-	server.WriteJSON(w, e.Status(), errorAnswer{errorOf(e)}) //nolint:errcheck // the client is gone
+	server.WriteJSON(w, server.Status(e), errorAnswer{errorOf(e)}) //nolint:errcheck // the client is gone
 }
 
 // ErrorBody is what WriteError sends.
@@ -163,6 +163,13 @@ func (d *dialect) model(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return server.WriteJSON(w, http.StatusOK, modelOf(s))
+}
+
+// known refuses a name that no model has, before it is looked at what fields mean together: a client that names a
+// wrong model should learn that first.
+func (d *dialect) known(r *http.Request, model string) error {
+	_, err := d.env.Chat.Catalog().Resolve(r.Context(), model)
+	return err
 }
 
 // usage is that of completions.

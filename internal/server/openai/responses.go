@@ -19,6 +19,9 @@ func (d *dialect) decodeResponse(r *http.Request) (*responseRequest, error) {
 	if err := responseTable.Decode(body, q); err != nil {
 		return nil, err
 	}
+	if err := d.known(r, q.req.Model); err != nil {
+		return nil, err
+	}
 	if err := q.check(); err != nil {
 		return nil, err
 	}

@@ -334,6 +334,13 @@ var inputPartTable = &fields.Table[chat.Part]{Name: "input content", IgnoreUnkno
 	}},
 	{Name: "text", Type: fields.String(), Doc: "the text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
 	{Name: "refusal", Type: fields.String(), Doc: "an earlier refusal", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
+	{Name: "image_url", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+	{Name: "file_id", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+	{Name: "file_url", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+	{Name: "file_data", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+	{Name: "filename", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+	{Name: "detail", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+	{Name: "prompt_cache_breakpoint", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
 	{Name: "annotations", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
 	{Name: "logprobs", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
 }}
