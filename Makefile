@@ -1,9 +1,10 @@
-# make test      everything that must pass before a change lands; fetches what it needs, with checksums
-# make build     the binary, for this machine
-# make cross     the binary for every supported system and processor, to see that it builds
-# make check     formatting and static analysis only
-# make fuzz      every fuzz target for FUZZTIME each
-# make generate  the checked-in assembly, from its generators
+# make test          everything that must pass before a change lands; fetches what it needs, with checksums
+# make test-harness  real coding harnesses, from npm, each through a turn against the server
+# make build         the binary, for this machine
+# make cross         the binary for every supported system and processor, to see that it builds
+# make check         formatting and static analysis only
+# make fuzz          every fuzz target for FUZZTIME each
+# make generate      the checked-in assembly, from its generators
 
 export CGO_ENABLED := 0
 GO ?= go
@@ -11,7 +12,7 @@ TOOL = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build test check cross models sdks unit purego arm64 race fuzz generate
+.PHONY: build test test-harness check cross models sdks unit purego arm64 race fuzz generate
 
 build:
 	$(GO) build -o baleen ./cmd/baleen
@@ -35,6 +36,11 @@ models:
 # The official client libraries that run against the server.
 sdks:
 	scripts/get-sdks .cache/sdk
+
+test-harness: export BALEEN_TEST_HARNESSES = $(CURDIR)/.cache/harnesses
+test-harness:
+	scripts/get-harnesses $(BALEEN_TEST_HARNESSES)
+	$(GO) test -timeout 20m -count 1 ./internal/server/servertest/harness
 
 unit: export BALEEN_TEST_MODELS = 1
 unit: export BALEEN_TEST_PYTHON = $(CURDIR)/.cache/sdk/python/bin/python

@@ -70,6 +70,11 @@ model_context_window = %d
 web_search = "disabled"
 check_for_update_on_startup = false
 
+[features]
+plugins = false
+apps = false
+remote_plugin = false
+
 [analytics]
 enabled = false
 
@@ -96,24 +101,23 @@ func opencode() Harness {
 		Reads: func(s Setup, file string) (string, map[string]any) {
 			return "read", map[string]any{"filePath": filepath.Join(s.Work, file)}
 		},
-		Files: func(s Setup) map[string]string {
-			return map[string]string{".config/opencode/opencode.json": text(map[string]any{
-				"autoupdate": false, "share": "disabled", "model": "baleen/" + s.Model, "small_model": "baleen/" + s.Model,
-				"enabled_providers": []string{"baleen"},
-				"provider": map[string]any{"baleen": map[string]any{
-					"npm": "@ai-sdk/openai-compatible", "name": "Baleen",
-					"options": map[string]any{"baseURL": s.URL + "/v1", "apiKey": "none"},
-					"models":  map[string]any{s.Model: map[string]any{"limit": map[string]any{"context": Context, "output": 4096}}},
-				}},
-			})}
-		},
-		Env: func(Setup) []string {
+		Env: func(s Setup) []string {
 			return []string{
+				// By this variable, not by a file: beside a file of settings it installs packages for plugins.
+				"OPENCODE_CONFIG_CONTENT=" + text(map[string]any{
+					"autoupdate": false, "share": "disabled", "model": "baleen/" + s.Model, "small_model": "baleen/" + s.Model,
+					"enabled_providers": []string{"baleen"},
+					"provider": map[string]any{"baleen": map[string]any{
+						"npm": "@ai-sdk/openai-compatible", "name": "Baleen",
+						"options": map[string]any{"baseURL": s.URL + "/v1", "apiKey": "none"},
+						"models":  map[string]any{s.Model: map[string]any{"limit": map[string]any{"context": Context, "output": 4096}}},
+					}},
+				}),
 				"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 				"OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 			}
 		},
-		Args: func(_ Setup, prompt string) []string { return []string{"run", "--pure", prompt} },
+		Args: func(_ Setup, prompt string) []string { return []string{"run", "--pure", "--print-logs", prompt} },
 	}
 }
 
