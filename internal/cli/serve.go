@@ -38,14 +38,27 @@ import (
 	"github.com/baleenrun/baleen/internal/store"
 )
 
-// dialects are the APIs that a server speaks.
-func (a *app) dialects(st *store.Store, catalog *models.Catalog) []func(*server.Env) server.Dialect {
-	k := &keeper.Keeper{Store: st, Catalog: catalog, Fetcher: func(p fetch.Progress) *fetch.Fetcher {
+// keeper changes the models on disk for clients.
+func (a *app) keeper(st *store.Store, catalog *models.Catalog) *keeper.Keeper {
+	return &keeper.Keeper{Store: st, Catalog: catalog, Fetcher: func(p fetch.Progress) *fetch.Fetcher {
 		return &fetch.Fetcher{
 			Store: st, Progress: p, HFEndpoint: a.getenv("HF_ENDPOINT"), HFToken: a.getenv("HF_TOKEN"), UserAgent: "baleen/" + versionInfo().Version,
 		}
 	}}
-	return []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k)}
+}
+
+// sweep removes uploads that nobody used, now and then until ctx ends.
+func sweep(ctx context.Context, k *keeper.Keeper, log *slog.Logger) {
+	for {
+		if err := k.Sweep(time.Now().Add(-keeper.Unused)); err != nil {
+			log.Warn("unused uploads could not be removed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(6 * time.Hour):
+		}
+	}
 }
 
 const (
@@ -155,10 +168,12 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return usagef("--max-body: %v", err)
 	}
+	k := a.keeper(st, catalog)
 	s, err := server.New(server.Options{
-		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version, Dialects: a.dialects(st, catalog),
-		Hosts:   auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
-		MaxBody: maxBody, MaxActive: f.maxActive, RecordDir: f.record,
+		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version,
+		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k)}, // the APIs that it speaks
+		Hosts:    auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
+		MaxBody:  maxBody, MaxActive: f.maxActive, RecordDir: f.record,
 	})
 	if err != nil {
 		return err
@@ -167,6 +182,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	go sweep(ctx, k, log)
 	return a.runServer(ctx, f, s, svc, l, log)
 }
 

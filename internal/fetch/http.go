@@ -190,6 +190,15 @@ func (f *Fetcher) getJSON(ctx context.Context, address, token string, header map
 	return a.Header, nil
 }
 
+// A NotFoundError says that a server is there and has no such model.
+type NotFoundError struct{ What string }
+
+func (e *NotFoundError) Error() string { return e.What }
+
+func notFound(format string, args ...any) error {
+	return finalError{&NotFoundError{fmt.Sprintf(format, args...)}}
+}
+
 // A StatusError is an answer that is not what was asked for.
 type StatusError struct {
 	Code   int

@@ -120,7 +120,7 @@ func (f *Fetcher) hubError(src store.HFRepo, token string, err error) error {
 		}
 		return final("HF_TOKEN does not give access to %s: %w", src.Repo, s)
 	case s.Code == http.StatusNotFound:
-		return final("there is no %s, or not its revision %s", src.Repo, orDefault(src.Revision, "main"))
+		return notFound("there is no %s, or not its revision %s", src.Repo, orDefault(src.Revision, "main"))
 	}
 	return err
 }
@@ -175,7 +175,7 @@ func chooseFiles(src store.HFRepo, files []hubFile) ([]hubFile, error) {
 	}
 	if len(groups) == 0 {
 		if src.Pick != "" {
-			return nil, fmt.Errorf("%s holds no GGUF files, so there is no %s", src.Repo, src.Pick)
+			return nil, notFound("%s holds no GGUF files, so there is no %s", src.Repo, src.Pick)
 		}
 		return tensorFiles(src.Repo, files)
 	}
@@ -355,7 +355,7 @@ func (f *Fetcher) listOllama(ctx context.Context, t store.OllamaTag) (*listing, 
 		if s, ok := asStatus(err); ok {
 			switch s.Code {
 			case http.StatusNotFound:
-				return nil, final("the registry has no %s", t)
+				return nil, notFound("the registry has no %s", t)
 			case http.StatusUnauthorized, http.StatusForbidden:
 				return nil, final("the registry does not give %s to everybody, and Baleen does not sign in there", t)
 			}

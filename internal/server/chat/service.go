@@ -90,8 +90,10 @@ func poolError(name string, err error) error {
 		return err
 	case errors.As(err, &full):
 		return &Error{Kind: Overloaded, Model: name, RetryAfter: 5 * time.Second, Msg: "there is no room for model " + name + ": " + full.Error(), Err: err}
-	case errors.As(err, &large), errors.As(err, &mem):
-		return &Error{Kind: Unavailable, Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
+	case errors.As(err, &large): // whatever else ends: there is no use in trying again
+		return &Error{Kind: Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
+	case errors.As(err, &mem):
+		return &Error{Kind: Unavailable, RetryAfter: 30 * time.Second, Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
 	case errors.Is(err, pool.ErrClosed):
 		return &Error{Kind: Unavailable, Err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

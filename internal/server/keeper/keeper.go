@@ -5,10 +5,8 @@ package keeper
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,20 +48,31 @@ func (k *Keeper) Pull(ctx context.Context, name string, report func(manage.Progr
 		return &chat.Error{Kind: chat.UnknownModel, Model: name}
 	}
 	_, err := k.Fetcher(&progress{report: report}).Fetch(ctx, e)
-	var space *fetch.NoSpaceError
-	var status *fetch.StatusError
 	switch {
 	case err == nil:
 		report(manage.Progress{Status: "verifying sha256 digest"})
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &status) && status.Code == 404:
-		return &chat.Error{Kind: chat.UnknownModel, Model: name, Err: err}
-	case errors.As(err, &space):
-		return &chat.Error{Kind: chat.Unavailable, Msg: space.Error(), Err: err}
 	}
-	return &chat.Error{Kind: chat.Unavailable, Msg: "fetching failed: " + err.Error(), Err: err}
+	return pullError(name, err)
+}
+
+// pullError words why a model could not be fetched.
+func pullError(name string, err error) error {
+	var space *fetch.NoSpaceError
+	var missing *fetch.NotFoundError
+	var status *fetch.StatusError
+	e := &chat.Error{Kind: chat.Upstream, Model: name, Msg: "fetching failed: " + err.Error(), Err: err}
+	switch {
+	case errors.As(err, &space):
+		e.Kind, e.Msg = chat.Unavailable, space.Error()
+	case errors.As(err, &missing):
+		e.Kind = chat.UnknownModel
+	case errors.As(err, &status) && (status.Code == 404 || status.Code == 401 || status.Code == 403):
+		e.Kind = chat.UnknownModel // Hugging Face tells those who may not have a model nothing else of one that is not there
+	}
+	return e
 }
 
 // progress turns a download's steps into Ollama's.
@@ -174,51 +183,6 @@ func (k *Keeper) About(_ context.Context, name string) (manage.About, error) {
 	return manage.About{}, nil
 }
 
-func (k *Keeper) blob(digest string) (string, error) {
-	if b, err := hex.DecodeString(digest); err != nil || len(b) != sha256.Size {
-		return "", chat.Invalidf("digest", "%q is no SHA-256", digest)
-	}
-	return filepath.Join(k.Store.Dir(), "blobs", "sha256-"+strings.ToLower(digest)), nil
-}
-
-// HasBlob reports whether a file was uploaded.
-func (k *Keeper) HasBlob(_ context.Context, digest string) (bool, error) {
-	path, err := k.blob(digest)
-	if err != nil {
-		return false, err
-	}
-	_, err = os.Stat(path)
-	return err == nil, nil
-}
-
-// PutBlob keeps a file whose bytes have the digest.
-func (k *Keeper) PutBlob(ctx context.Context, digest string, body io.Reader) error {
-	path, err := k.blob(digest)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("keeper: %w", err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".upload-*")
-	if err != nil {
-		return fmt.Errorf("keeper: %w", err)
-	}
-	defer os.Remove(f.Name())
-	sum := sha256.New()
-	_, err = io.Copy(io.MultiWriter(f, sum), body)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("keeper: upload: %w", err)
-	}
-	if got := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(got, digest) {
-		return chat.Invalidf("digest", "the file has the digest sha256:%s, not sha256:%s", got, digest)
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // Create makes a model of another one or of uploaded files.
 func (k *Keeper) Create(ctx context.Context, c manage.Creation, report func(manage.Progress)) error {
 	if err := k.free(ctx, c.Name); err != nil {
@@ -306,7 +270,7 @@ func over(a, b chat.Sampling) chat.Sampling {
 
 // assemble puts uploaded files into a folder of their own.
 func (k *Keeper) assemble(d *models.Derived, c manage.Creation) error {
-	base := filepath.Join(k.Store.Dir(), "uploaded")
+	base := k.uploadedDir()
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return fmt.Errorf("keeper: %w", err)
 	}

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/keeper"
 	"github.com/baleenrun/baleen/internal/server/manage"
@@ -115,6 +119,95 @@ func TestMakeCopyDelete(t *testing.T) {
 	for _, dir := range []string{"derived", "uploaded"} {
 		if left, err := filepath.Glob(filepath.Join(home, dir, "*")); err != nil || len(left) != 0 {
 			t.Errorf("%v is left", left)
+		}
+	}
+}
+
+func TestSweepRemovesWhatNobodyUses(t *testing.T) {
+	home := t.TempDir()
+	st := store.Open(home)
+	k := &keeper.Keeper{Store: st, Catalog: models.New(st)}
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := (servertest.Checkpoint{}).Write(path); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(b []byte) string {
+		sum := sha256.Sum256(b)
+		digest := hex.EncodeToString(sum[:])
+		if err := k.PutBlob(t.Context(), digest, bytes.NewReader(b)); err != nil {
+			t.Fatal(err)
+		}
+		return digest
+	}
+	used, unused := put(file), put([]byte("nobody uses this"))
+	if err := k.Create(t.Context(), manage.Creation{Name: "up", Files: map[string]string{"m.gguf": used}}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	torn := filepath.Join(home, "blobs", ".upload-123")
+	left := filepath.Join(home, "uploaded", "model-left")
+	foreign := filepath.Join(home, "blobs", "README")
+	if err := os.Mkdir(left, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{torn, foreign, filepath.Join(left, "half.gguf")} {
+		if err := os.WriteFile(p, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(digest string) bool {
+		_, err := os.Stat(filepath.Join(home, "blobs", "sha256-"+digest))
+		return err == nil
+	}
+	if err := k.Sweep(time.Now().Add(-time.Hour)); err != nil || !there(used) || !there(unused) {
+		t.Errorf("what is new is gone: %v", err)
+	}
+	soon := time.Now().Add(time.Hour)
+	if err := k.Sweep(soon); err != nil || !there(used) || there(unused) {
+		t.Errorf("after a while: %v, used %v, unused %v", err, there(used), there(unused))
+	}
+	for _, p := range []string{torn, left} {
+		if _, err := os.Stat(p); err == nil {
+			t.Errorf("%s is still there", p)
+		}
+	}
+	if _, err := os.Stat(foreign); err != nil {
+		t.Error("a file that is no upload is gone")
+	}
+	if err := k.Delete(t.Context(), "up"); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Sweep(soon); err != nil || there(used) {
+		t.Errorf("the file of a model that was removed is still there: %v", err)
+	}
+}
+
+// TestFailedPulls wants an error's kind to say whose fault it is.
+func TestFailedPulls(t *testing.T) {
+	status := http.StatusNotFound
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	defer hub.Close()
+	st := store.Open(t.TempDir())
+	k := &keeper.Keeper{Store: st, Catalog: models.New(st), Fetcher: func(p fetch.Progress) *fetch.Fetcher {
+		return &fetch.Fetcher{Store: st, Progress: p, HFEndpoint: hub.URL}
+	}}
+	for _, c := range []struct {
+		name   string
+		status int
+		kind   chat.Kind
+	}{
+		{"hf.co/nobody/nothing", 404, chat.UnknownModel},
+		{"hf.co/nobody/nothing", 401, chat.UnknownModel},
+		{"hf.co/nobody/nothing", 410, chat.Upstream},
+		{"hf.co/nobody/", 404, chat.Invalid},
+		{"no-such-name-at-all!", 404, chat.UnknownModel},
+	} {
+		status = c.status
+		if err := k.Pull(t.Context(), c.name, quiet); kindOf(err) != c.kind {
+			t.Errorf("%s with status %d: %v, kind %v, want %v", c.name, c.status, err, kindOf(err), c.kind)
 		}
 	}
 }

@@ -102,6 +102,18 @@ func (c *Catalog) Forget(name string) (bool, error) {
 	return true, os.RemoveAll(d.Folder)
 }
 
+// Uses reports whether a derived model has its files in a folder.
+func (c *Catalog) Uses(folder string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.allDerived() {
+		if d.Folder == folder {
+			return true
+		}
+	}
+	return false
+}
+
 // allDerived lists the derived models; what cannot be read is left out.
 func (c *Catalog) allDerived() []Derived {
 	var out []Derived

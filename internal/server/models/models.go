@@ -94,7 +94,7 @@ func (c *Catalog) Resolve(_ context.Context, name string) (chat.Spec, error) {
 	case !ok:
 		return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name}
 	case m.Problem != "":
-		return chat.Spec{}, &chat.Error{Kind: chat.Unavailable, Model: name, Msg: "model " + name + " cannot run: " + m.Problem}
+		return chat.Spec{}, &chat.Error{Kind: chat.Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot run: " + m.Problem}
 	}
 	return specOf(m), nil
 }

@@ -1,0 +1,122 @@
+package keeper
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/server/chat"
+)
+
+// Unused is how long an upload may wait for the model that is made of it.
+const Unused = 24 * time.Hour
+
+func (k *Keeper) blobDir() string     { return filepath.Join(k.Store.Dir(), "blobs") }
+func (k *Keeper) uploadedDir() string { return filepath.Join(k.Store.Dir(), "uploaded") }
+
+func (k *Keeper) blob(digest string) (string, error) {
+	if b, err := hex.DecodeString(digest); err != nil || len(b) != sha256.Size {
+		return "", chat.Invalidf("digest", "%q is no SHA-256", digest)
+	}
+	return filepath.Join(k.blobDir(), "sha256-"+strings.ToLower(digest)), nil
+}
+
+// HasBlob reports whether a file was uploaded.
+func (k *Keeper) HasBlob(_ context.Context, digest string) (bool, error) {
+	path, err := k.blob(digest)
+	if err != nil {
+		return false, err
+	}
+	now := time.Now()
+	return os.Chtimes(path, now, now) == nil, nil // who asks is about to use it: Sweep leaves it
+}
+
+// PutBlob keeps a file whose bytes have the digest.
+func (k *Keeper) PutBlob(ctx context.Context, digest string, body io.Reader) error {
+	path, err := k.blob(digest)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".upload-*")
+	if err != nil {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	defer os.Remove(f.Name())
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(f, sum), body)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("keeper: upload: %w", err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(got, digest) {
+		return chat.Invalidf("digest", "the file has the digest sha256:%s, not sha256:%s", got, digest)
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Sweep removes uploads that nobody used: files that no model has and that came before a time, pieces of transfers
+// that were broken off, and folders whose model was never finished.
+func (k *Keeper) Sweep(before time.Time) error {
+	entries, err := os.ReadDir(k.uploadedDir())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	var used []os.FileInfo
+	var errs []error
+	for _, e := range entries {
+		dir := filepath.Join(k.uploadedDir(), e.Name())
+		info, err := e.Info()
+		if err != nil || !e.IsDir() {
+			continue // removed meanwhile, or not ours
+		}
+		if !k.Catalog.Uses(dir) && info.ModTime().Before(before) {
+			errs = append(errs, os.RemoveAll(dir))
+			continue
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, f := range files {
+			if info, err := f.Info(); err == nil {
+				used = append(used, info)
+			}
+		}
+	}
+	return errors.Join(append(errs, k.sweepBlobs(before, used))...)
+}
+
+func (k *Keeper) sweepBlobs(before time.Time, used []os.FileInfo) error {
+	entries, err := os.ReadDir(k.blobDir())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("keeper: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		ours := strings.HasPrefix(e.Name(), "sha256-") || strings.HasPrefix(e.Name(), ".upload-")
+		info, err := e.Info()
+		if err != nil || !ours || !info.Mode().IsRegular() || !info.ModTime().Before(before) {
+			continue
+		}
+		inUse := false
+		for _, u := range used {
+			inUse = inUse || os.SameFile(u, info)
+		}
+		if !inUse {
+			errs = append(errs, os.Remove(filepath.Join(k.blobDir(), e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
