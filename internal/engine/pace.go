@@ -14,6 +14,7 @@ type pace struct {
 	base []quiet // by decode rows
 	step int64
 	rows float64    // the present budget
+	part float64    // of a row, that the last budgets left out
 	want [3]float64 // what the last steps with prompt rows would have had
 	seen int        // of these
 }
@@ -45,6 +46,7 @@ func (q *quiet) median() time.Duration {
 const (
 	firstRows = 16  // budget before anything is known
 	leastRows = 4   // a newcomer always gets on
+	wholeRows = 12  // budgets below it keep what they lack to a whole row: of five rows it is up to a fifth
 	staleBase = 512 // steps after which a step without prompt rows is measured again
 )
 
@@ -56,7 +58,7 @@ func newPace(stretch float64, maxRows, maxSeqs int) pace {
 }
 
 // budget returns how many prompt rows may join that many decode rows; 0 means none this time, so that the step
-// without them is measured.
+// without them is measured. What a small budget lacks to a whole row goes to the next.
 func (p *pace) budget(decode int) int {
 	if decode == 0 {
 		return p.max
@@ -64,7 +66,13 @@ func (p *pace) budget(decode int) int {
 	if _, fresh := p.baseOf(decode); !fresh {
 		return 0
 	}
-	return min(max(int(p.rows), leastRows), p.max)
+	n := int(p.rows)
+	if n < wholeRows {
+		want := p.rows + p.part
+		n = int(want)
+		p.part = want - float64(n)
+	}
+	return min(max(n, leastRows), p.max)
 }
 
 // baseOf returns the time of a step of decode rows alone, taken from the nearest count that was measured, and

@@ -286,6 +286,10 @@ func TestPaceIgnoresOneSlowStep(t *testing.T) {
 	if _, ok := p.baseOf(5); ok {
 		t.Error("five rows are too far from two")
 	}
+	p.rows = 5.75
+	if n := p.budget(2) + p.budget(2) + p.budget(2) + p.budget(2); n != 23 {
+		t.Errorf("four steps of 5.75 rows have %d", n)
+	}
 	for range staleBase {
 		p.observe(2, 16, 50*time.Millisecond)
 	}

@@ -48,12 +48,12 @@ type AttendArgs struct {
 func AttendScratchBytes(rows, heads, kdim, vdim int) int {
 	n := rows * heads
 	vp := padded(vdim)
-	return 4 * (n*(kdim+segment+2*vp+4) + pageTokens*max(kdim, vp) + pageTokens*vp)
+	return 4 * (n*(kdim+segment+2*vp+4) + 2*padded(n) + pageTokens*max(kdim, vp) + pageTokens*vp)
 }
 
 // TileRows is the number of query rows per work item that suits a prompt: enough rows to use each loaded key
 // many times, few enough that scores stay in the second-level cache.
-func TileRows(heads int) int { return max(1, 32/heads) }
+func TileRows(heads int) int { return max(1, 64/heads) }
 
 func padded(n int) int { return (n + Lanes - 1) &^ (Lanes - 1) }
 
@@ -90,6 +90,7 @@ type attention struct {
 	state  []float32 // [n][vp]: those of the chunks merged so far
 	m, l   []float32 // [n]: maximum and sum so far; l is 0 before the first chunk
 	cm, cl []float32 // [n]: those of the chunk; cl is 0 where the row reads no key of it
+	fm, fc []float32 // [n, padded]: factors of state and chunk when they are merged
 	kPage  []float32 // one page's keys as float32
 	vPage  []float32 // one page's values as float32: [PageTokens][vp]
 }
@@ -102,9 +103,7 @@ func (k *Kernels) Attend(a *AttendArgs) {
 	s.start()
 	for c, end := a.Chunks(); c < end; c++ {
 		s.run(c)
-		for i := range s.n {
-			s.merge(i, s.cm[i], s.cl[i], s.chunk[i*s.vp:][:s.vp])
-		}
+		s.merge()
 	}
 	s.finish()
 }
@@ -139,10 +138,11 @@ func (k *Kernels) AttendMerge(a *AttendArgs, part []float32) {
 		p := part[(c-first)*a.PartFloats():]
 		for i := range s.n {
 			row := p[i*(2+a.VDim):][:2+a.VDim]
-			o := s.chunk[:s.vp]
+			s.cm[i], s.cl[i] = row[0], row[1]
+			o := s.chunk[i*s.vp:][:s.vp]
 			clear(o[copy(o, row[2:]):])
-			s.merge(i, row[0], row[1], o)
 		}
+		s.merge()
 	}
 	s.finish()
 }
@@ -161,16 +161,15 @@ func (s *attention) init(k *Kernels, a *AttendArgs) {
 	s.state = take(s.n * s.vp)
 	s.q = take(s.n * a.KDim)
 	s.m, s.l, s.cm, s.cl = take(s.n), take(s.n), take(s.n), take(s.n)
+	s.fm, s.fc = take(padded(s.n)), take(padded(s.n))
 	s.kPage = take(pageTokens * max(a.KDim, s.vp))
 	s.vPage = take(pageTokens * s.vp)
 }
 
-// tile returns how many of the rows from i on, of n, a key kernel takes at once.
+// tile returns how many of the rows from i on, of n, a kernel takes at once: tiles of about the same size.
 func tile(i, n, most int) int {
-	for most > n-i {
-		most /= 2
-	}
-	return most
+	tiles := (n - i + most - 1) / most
+	return (n - i + tiles - 1) / tiles
 }
 
 const (
@@ -219,7 +218,7 @@ func interleave(dst []float32, step int, src [][]float32) {
 // start sets the state before the first chunk: empty, or the sink as a key of score sink and value zero.
 func (s *attention) start() {
 	for i := range s.n {
-		s.l[i] = 0
+		s.m[i], s.l[i] = 0, 0
 		if s.Sinks != nil {
 			s.m[i], s.l[i] = s.Sinks[i%s.Heads], 1
 		}
@@ -227,22 +226,31 @@ func (s *attention) start() {
 	clear(s.state)
 }
 
-// merge joins the result of one more chunk to the state of row i.
-func (s *attention) merge(i int, m, l float32, o []float32) {
-	if l == 0 {
-		return // the row reads no key of the chunk
+// merge joins the results of one more chunk to the state.
+func (s *attention) merge() {
+	clear(s.fm)
+	clear(s.fc)
+	for i := range s.n {
+		top := maxf(s.m[i], s.cm[i])
+		s.fm[i], s.fc[i] = s.m[i]-top, s.cm[i]-top
 	}
-	state := s.state[i*s.vp:][:s.vp]
-	if s.l[i] == 0 {
-		s.m[i], s.l[i] = m, l
-		copy(state, o)
-		return
+	exp := s.k.ops.unary[uExp]
+	exp(s.fm, s.fm)
+	exp(s.fc, s.fc)
+	for i := range s.n {
+		if s.cl[i] == 0 {
+			continue // the row reads no key of the chunk
+		}
+		state, o := s.state[i*s.vp:][:s.vp], s.chunk[i*s.vp:][:s.vp]
+		if s.l[i] == 0 {
+			s.m[i], s.l[i] = s.cm[i], s.cl[i]
+			copy(state, o)
+			continue
+		}
+		s.m[i] = maxf(s.m[i], s.cm[i])
+		s.l[i] = fma(s.cl[i], s.fc[i], float32(s.l[i]*s.fm[i]))
+		s.k.ops.axpby(state, o, s.fm[i], s.fc[i])
 	}
-	top := maxf(s.m[i], m)
-	a, b := expf(s.m[i]-top), expf(m-top)
-	s.m[i] = top
-	s.l[i] = fma(l, b, float32(s.l[i]*a))
-	s.k.ops.axpby(state, o, a, b)
 }
 
 func (s *attention) finish() {
@@ -368,6 +376,9 @@ func (s *attention) sumPage(p, base int) {
 	for i := 0; i < s.n; {
 		lo, hi := s.within(i, from, from+pageTokens)
 		end := i + 1
+		if l, h := s.within(s.n-1, from, from+pageTokens); l == lo && h == hi {
+			end = s.n // both ends move one way, so all between them read the same
+		}
 		for ; end < s.n; end++ {
 			if l, h := s.within(end, from, from+pageTokens); l != lo || h != hi {
 				break

@@ -1578,6 +1578,91 @@ stored:
 	VZEROUPPER
 	RET
 
+// func qk16x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, F16C, FMA3
+TEXT ·qk16x3AVX2(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+2, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   AX, DI
+	MOVQ   dims+16(FP), R8
+
+loop2:
+	VCVTPH2PS    (DI), Y6
+	VCVTPH2PS    16(DI), Y7
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS 4(SI), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS 8(SI), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         BX, SI
+	ADDQ         $+32, DI
+	SUBQ         $+1, R8
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Y6
+	VADDPS       Y0, Y6, Y0
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      32(SI), Y0
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, 32(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VADDPS       Y2, Y0, Y0
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      32(SI), Y0
+	VADDPS       Y3, Y0, Y0
+	VMOVUPS      Y0, 32(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VADDPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      32(SI), Y0
+	VADDPS       Y5, Y0, Y0
+	VMOVUPS      Y0, 32(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Y2, (SI)
+	VMOVUPS Y3, 32(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Y4, (SI)
+	VMOVUPS Y5, 32(SI)
+
+stored:
+	ADDQ $+64, CX
+	MOVQ kStride+32(FP), SI
+	ADDQ SI, AX
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
 // func qk16x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 // Requires: AVX, F16C, FMA3
 TEXT ·qk16x4AVX2(SB), NOSPLIT, $0-64
@@ -1865,6 +1950,76 @@ loop2:
 	ADDQ         DI, SI
 	VMOVUPS      Y2, (SI)
 	VMOVUPS      Y3, 32(SI)
+	ADDQ         $+64, AX
+	ADDQ         $+32, CX
+	ADDQ         $-16, DX
+	CMPQ         DX, $+16
+	JLT          done
+	JMP          sixteen
+
+done:
+	VZEROUPPER
+	RET
+
+// func pv16x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+// Requires: AVX, F16C, FMA3
+TEXT ·pv16x3AVX2(SB), NOSPLIT, $0-64
+	MOVQ o+0(FP), AX
+	MOVQ v+48(FP), CX
+	MOVQ dims+16(FP), DX
+	MOVQ vStride+56(FP), BX
+
+sixteen:
+	MOVQ    AX, SI
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Y2
+	VMOVUPS 32(SI), Y3
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Y4
+	VMOVUPS 32(SI), Y5
+	MOVQ    p+24(FP), SI
+	MOVQ    SI, DI
+	MOVQ    pStride+32(FP), R8
+	ADDQ    R8, DI
+	MOVQ    DI, R8
+	MOVQ    pStride+32(FP), R9
+	ADDQ    R9, R8
+	MOVQ    CX, R9
+	MOVQ    keys+40(FP), R10
+
+loop1:
+	VCVTPH2PS    (R9), Y6
+	VCVTPH2PS    16(R9), Y7
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (DI), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         BX, R9
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	SUBQ         $+1, R10
+	JNZ          loop1
+	MOVQ         AX, SI
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      Y1, 32(SI)
+	MOVQ         oStride+8(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      Y2, (SI)
+	VMOVUPS      Y3, 32(SI)
+	MOVQ         oStride+8(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      Y4, (SI)
+	VMOVUPS      Y5, 32(SI)
 	ADDQ         $+64, AX
 	ADDQ         $+32, CX
 	ADDQ         $-16, DX
@@ -2233,6 +2388,91 @@ stored:
 	VZEROUPPER
 	RET
 
+// func qk32x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, FMA3
+TEXT ·qk32x3AVX2(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+2, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	MOVQ   AX, DI
+	MOVQ   dims+16(FP), R8
+
+loop2:
+	VMOVUPS      (DI), Y6
+	VMOVUPS      32(DI), Y7
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS 4(SI), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS 8(SI), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         BX, SI
+	ADDQ         $+64, DI
+	SUBQ         $+1, R8
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Y6
+	VADDPS       Y0, Y6, Y0
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      32(SI), Y0
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, 32(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VADDPS       Y2, Y0, Y0
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      32(SI), Y0
+	VADDPS       Y3, Y0, Y0
+	VMOVUPS      Y0, 32(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VADDPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      32(SI), Y0
+	VADDPS       Y5, Y0, Y0
+	VMOVUPS      Y0, 32(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Y2, (SI)
+	VMOVUPS Y3, 32(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Y4, (SI)
+	VMOVUPS Y5, 32(SI)
+
+stored:
+	ADDQ $+64, CX
+	MOVQ kStride+32(FP), SI
+	ADDQ SI, AX
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
 // func qk32x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 // Requires: AVX, FMA3
 TEXT ·qk32x4AVX2(SB), NOSPLIT, $0-64
@@ -2520,6 +2760,76 @@ loop2:
 	ADDQ         DI, SI
 	VMOVUPS      Y2, (SI)
 	VMOVUPS      Y3, 32(SI)
+	ADDQ         $+64, AX
+	ADDQ         $+64, CX
+	ADDQ         $-16, DX
+	CMPQ         DX, $+16
+	JLT          done
+	JMP          sixteen
+
+done:
+	VZEROUPPER
+	RET
+
+// func pv32x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+// Requires: AVX, FMA3
+TEXT ·pv32x3AVX2(SB), NOSPLIT, $0-64
+	MOVQ o+0(FP), AX
+	MOVQ v+48(FP), CX
+	MOVQ dims+16(FP), DX
+	MOVQ vStride+56(FP), BX
+
+sixteen:
+	MOVQ    AX, SI
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Y2
+	VMOVUPS 32(SI), Y3
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Y4
+	VMOVUPS 32(SI), Y5
+	MOVQ    p+24(FP), SI
+	MOVQ    SI, DI
+	MOVQ    pStride+32(FP), R8
+	ADDQ    R8, DI
+	MOVQ    DI, R8
+	MOVQ    pStride+32(FP), R9
+	ADDQ    R9, R8
+	MOVQ    CX, R9
+	MOVQ    keys+40(FP), R10
+
+loop1:
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y8, Y6, Y0
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (DI), Y8
+	VFMADD231PS  Y8, Y6, Y2
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R8), Y8
+	VFMADD231PS  Y8, Y6, Y4
+	VFMADD231PS  Y8, Y7, Y5
+	ADDQ         BX, R9
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	SUBQ         $+1, R10
+	JNZ          loop1
+	MOVQ         AX, SI
+	VMOVUPS      Y0, (SI)
+	VMOVUPS      Y1, 32(SI)
+	MOVQ         oStride+8(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      Y2, (SI)
+	VMOVUPS      Y3, 32(SI)
+	MOVQ         oStride+8(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      Y4, (SI)
+	VMOVUPS      Y5, 32(SI)
 	ADDQ         $+64, AX
 	ADDQ         $+64, CX
 	ADDQ         $-16, DX

@@ -98,6 +98,9 @@ func qk16x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float3
 func qk16x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
+func qk16x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
 func qk16x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
@@ -105,6 +108,9 @@ func pv16x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys
 
 //go:noescape
 func pv16x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+
+//go:noescape
+func pv16x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
 
 //go:noescape
 func pv16x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
@@ -119,6 +125,9 @@ func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float3
 func qk32x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
+func qk32x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
 func qk32x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
@@ -126,6 +135,9 @@ func pv32x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys
 
 //go:noescape
 func pv32x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+
+//go:noescape
+func pv32x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
 
 //go:noescape
 func pv32x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)

@@ -1821,6 +1821,92 @@ stored:
 	VZEROUPPER
 	RET
 
+// func qk16x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·qk16x3AVX512(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+1, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	MOVQ   AX, DI
+	MOVQ   AX, R8
+	MOVQ   kStride+32(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
+
+loop2:
+	VCVTPH2PS    (DI), Z6
+	VCVTPH2PS    (R8), Z7
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS 4(SI), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS 8(SI), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         BX, SI
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	SUBQ         $+1, R9
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Z6
+	VADDPS       Z0, Z6, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+
+stored:
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
 // func qk16x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·qk16x4AVX512(SB), NOSPLIT, $0-64
@@ -1917,6 +2003,417 @@ replace:
 	ADDQ    DI, SI
 	VMOVUPS Z6, (SI)
 	VMOVUPS Z7, 64(SI)
+
+stored:
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
+// func qk16x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·qk16x5AVX512(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+1, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	MOVQ   AX, DI
+	MOVQ   AX, R8
+	MOVQ   kStride+32(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
+
+loop2:
+	VCVTPH2PS    (DI), Z10
+	VCVTPH2PS    (R8), Z11
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS 4(SI), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS 8(SI), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS 12(SI), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS 16(SI), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         BX, SI
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	SUBQ         $+1, R9
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Z10
+	VADDPS       Z0, Z10, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+
+stored:
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
+// func qk16x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·qk16x6AVX512(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+1, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	MOVQ   AX, DI
+	MOVQ   AX, R8
+	MOVQ   kStride+32(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
+
+loop2:
+	VCVTPH2PS    (DI), Z12
+	VCVTPH2PS    (R8), Z13
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS 4(SI), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS 8(SI), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS 12(SI), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS 16(SI), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS 20(SI), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         BX, SI
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	SUBQ         $+1, R9
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Z12
+	VADDPS       Z0, Z12, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z10, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z11, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+
+stored:
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
+// func qk16x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·qk16x7AVX512(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+1, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	MOVQ   AX, DI
+	MOVQ   AX, R8
+	MOVQ   kStride+32(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
+
+loop2:
+	VCVTPH2PS    (DI), Z14
+	VCVTPH2PS    (R8), Z15
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS 4(SI), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS 8(SI), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS 12(SI), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS 16(SI), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS 20(SI), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS 24(SI), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         BX, SI
+	ADDQ         $+32, DI
+	ADDQ         $+32, R8
+	SUBQ         $+1, R9
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Z14
+	VADDPS       Z0, Z14, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z10, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z11, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z12, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z13, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
 
 stored:
 	SUBQ $+1, DX
@@ -2277,6 +2774,145 @@ done:
 	VZEROUPPER
 	RET
 
+// func pv16x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+// Requires: AVX, AVX512F
+TEXT ·pv16x3AVX512(SB), NOSPLIT, $0-64
+	MOVQ o+0(FP), AX
+	MOVQ v+48(FP), CX
+	MOVQ dims+16(FP), DX
+	MOVQ vStride+56(FP), BX
+
+wide:
+	CMPQ    DX, $+64
+	JLT     narrow
+	MOVQ    AX, SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Z4
+	VMOVUPS 64(SI), Z5
+	VMOVUPS 128(SI), Z6
+	VMOVUPS 192(SI), Z7
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Z8
+	VMOVUPS 64(SI), Z9
+	VMOVUPS 128(SI), Z10
+	VMOVUPS 192(SI), Z11
+	MOVQ    p+24(FP), SI
+	MOVQ    SI, DI
+	MOVQ    pStride+32(FP), R8
+	ADDQ    R8, DI
+	MOVQ    DI, R8
+	MOVQ    pStride+32(FP), R9
+	ADDQ    R9, R8
+	MOVQ    CX, R9
+	MOVQ    keys+40(FP), R10
+
+loop1:
+	VCVTPH2PS    (R9), Z12
+	VCVTPH2PS    32(R9), Z13
+	VCVTPH2PS    64(R9), Z14
+	VCVTPH2PS    96(R9), Z15
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z16, Z12, Z0
+	VFMADD231PS  Z16, Z13, Z1
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (DI), Z16
+	VFMADD231PS  Z16, Z12, Z4
+	VFMADD231PS  Z16, Z13, Z5
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z16, Z12, Z8
+	VFMADD231PS  Z16, Z13, Z9
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	ADDQ         BX, R9
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	SUBQ         $+1, R10
+	JNZ          loop1
+	MOVQ         AX, SI
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z2, 128(SI)
+	VMOVUPS      Z3, 192(SI)
+	MOVQ         oStride+8(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, 64(SI)
+	VMOVUPS      Z6, 128(SI)
+	VMOVUPS      Z7, 192(SI)
+	MOVQ         oStride+8(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      Z8, (SI)
+	VMOVUPS      Z9, 64(SI)
+	VMOVUPS      Z10, 128(SI)
+	VMOVUPS      Z11, 192(SI)
+	ADDQ         $+256, AX
+	ADDQ         $+128, CX
+	ADDQ         $-64, DX
+	JMP          wide
+
+narrow:
+	CMPQ DX, $+16
+	JLT  done
+
+sixteen:
+	MOVQ    AX, SI
+	VMOVUPS (SI), Z0
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Z1
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Z2
+	MOVQ    p+24(FP), SI
+	MOVQ    SI, DI
+	MOVQ    pStride+32(FP), R8
+	ADDQ    R8, DI
+	MOVQ    DI, R8
+	MOVQ    pStride+32(FP), R9
+	ADDQ    R9, R8
+	MOVQ    CX, R9
+	MOVQ    keys+40(FP), R10
+
+loop2:
+	VCVTPH2PS        (R9), Z3
+	VFMADD231PS.BCST (SI), Z3, Z0
+	VFMADD231PS.BCST (DI), Z3, Z1
+	VFMADD231PS.BCST (R8), Z3, Z2
+	ADDQ             BX, R9
+	ADDQ             $+4, SI
+	ADDQ             $+4, DI
+	ADDQ             $+4, R8
+	SUBQ             $+1, R10
+	JNZ              loop2
+	MOVQ             AX, SI
+	VMOVUPS          Z0, (SI)
+	MOVQ             oStride+8(FP), DI
+	ADDQ             DI, SI
+	VMOVUPS          Z1, (SI)
+	MOVQ             oStride+8(FP), DI
+	ADDQ             DI, SI
+	VMOVUPS          Z2, (SI)
+	ADDQ             $+64, AX
+	ADDQ             $+32, CX
+	ADDQ             $-16, DX
+	CMPQ             DX, $+16
+	JLT              done
+	JMP              sixteen
+
+done:
+	VZEROUPPER
+	RET
+
 // func pv16x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
 // Requires: AVX, AVX512F
 TEXT ·pv16x4AVX512(SB), NOSPLIT, $0-64
@@ -2569,6 +3205,92 @@ stored:
 	VZEROUPPER
 	RET
 
+// func qk32x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·qk32x3AVX512(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+1, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	MOVQ   AX, DI
+	MOVQ   AX, R8
+	MOVQ   kStride+32(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
+
+loop2:
+	VMOVUPS      (DI), Z6
+	VMOVUPS      (R8), Z7
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z8, Z6, Z0
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS 4(SI), Z8
+	VFMADD231PS  Z8, Z6, Z2
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS 8(SI), Z8
+	VFMADD231PS  Z8, Z6, Z4
+	VFMADD231PS  Z8, Z7, Z5
+	ADDQ         BX, SI
+	ADDQ         $+64, DI
+	ADDQ         $+64, R8
+	SUBQ         $+1, R9
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Z6
+	VADDPS       Z0, Z6, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+
+stored:
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
 // func qk32x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·qk32x4AVX512(SB), NOSPLIT, $0-64
@@ -2665,6 +3387,417 @@ replace:
 	ADDQ    DI, SI
 	VMOVUPS Z6, (SI)
 	VMOVUPS Z7, 64(SI)
+
+stored:
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
+// func qk32x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·qk32x5AVX512(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+1, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	MOVQ   AX, DI
+	MOVQ   AX, R8
+	MOVQ   kStride+32(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
+
+loop2:
+	VMOVUPS      (DI), Z10
+	VMOVUPS      (R8), Z11
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z12, Z10, Z0
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS 4(SI), Z12
+	VFMADD231PS  Z12, Z10, Z2
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS 8(SI), Z12
+	VFMADD231PS  Z12, Z10, Z4
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS 12(SI), Z12
+	VFMADD231PS  Z12, Z10, Z6
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS 16(SI), Z12
+	VFMADD231PS  Z12, Z10, Z8
+	VFMADD231PS  Z12, Z11, Z9
+	ADDQ         BX, SI
+	ADDQ         $+64, DI
+	ADDQ         $+64, R8
+	SUBQ         $+1, R9
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Z10
+	VADDPS       Z0, Z10, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+
+stored:
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
+// func qk32x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·qk32x6AVX512(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+1, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	MOVQ   AX, DI
+	MOVQ   AX, R8
+	MOVQ   kStride+32(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
+
+loop2:
+	VMOVUPS      (DI), Z12
+	VMOVUPS      (R8), Z13
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z14, Z12, Z0
+	VFMADD231PS  Z14, Z13, Z1
+	VBROADCASTSS 4(SI), Z14
+	VFMADD231PS  Z14, Z12, Z2
+	VFMADD231PS  Z14, Z13, Z3
+	VBROADCASTSS 8(SI), Z14
+	VFMADD231PS  Z14, Z12, Z4
+	VFMADD231PS  Z14, Z13, Z5
+	VBROADCASTSS 12(SI), Z14
+	VFMADD231PS  Z14, Z12, Z6
+	VFMADD231PS  Z14, Z13, Z7
+	VBROADCASTSS 16(SI), Z14
+	VFMADD231PS  Z14, Z12, Z8
+	VFMADD231PS  Z14, Z13, Z9
+	VBROADCASTSS 20(SI), Z14
+	VFMADD231PS  Z14, Z12, Z10
+	VFMADD231PS  Z14, Z13, Z11
+	ADDQ         BX, SI
+	ADDQ         $+64, DI
+	ADDQ         $+64, R8
+	SUBQ         $+1, R9
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Z12
+	VADDPS       Z0, Z12, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z10, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z11, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+
+stored:
+	SUBQ $+1, DX
+	JNZ  loop1
+	VZEROUPPER
+	RET
+
+// func qk32x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·qk32x7AVX512(SB), NOSPLIT, $0-64
+	MOVQ k+24(FP), AX
+	MOVQ s+40(FP), CX
+	MOVQ $+1, DX
+	MOVQ qStep+8(FP), BX
+
+loop1:
+	MOVQ   q+0(FP), SI
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	VXORPS Z12, Z12, Z12
+	VXORPS Z13, Z13, Z13
+	MOVQ   AX, DI
+	MOVQ   AX, R8
+	MOVQ   kStride+32(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
+
+loop2:
+	VMOVUPS      (DI), Z14
+	VMOVUPS      (R8), Z15
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z16, Z14, Z0
+	VFMADD231PS  Z16, Z15, Z1
+	VBROADCASTSS 4(SI), Z16
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS 8(SI), Z16
+	VFMADD231PS  Z16, Z14, Z4
+	VFMADD231PS  Z16, Z15, Z5
+	VBROADCASTSS 12(SI), Z16
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS 16(SI), Z16
+	VFMADD231PS  Z16, Z14, Z8
+	VFMADD231PS  Z16, Z15, Z9
+	VBROADCASTSS 20(SI), Z16
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	VBROADCASTSS 24(SI), Z16
+	VFMADD231PS  Z16, Z14, Z12
+	VFMADD231PS  Z16, Z15, Z13
+	ADDQ         BX, SI
+	ADDQ         $+64, DI
+	ADDQ         $+64, R8
+	SUBQ         $+1, R9
+	JNZ          loop2
+	MOVQ         add+56(FP), SI
+	TESTQ        SI, SI
+	JZ           replace
+	MOVQ         CX, SI
+	VMOVUPS      (SI), Z14
+	VADDPS       Z0, Z14, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z1, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z3, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z6, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z7, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z10, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z11, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	MOVQ         sStride+48(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VADDPS       Z12, Z0, Z0
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      64(SI), Z0
+	VADDPS       Z13, Z0, Z0
+	VMOVUPS      Z0, 64(SI)
+	JMP          stored
+
+replace:
+	MOVQ    CX, SI
+	VMOVUPS Z0, (SI)
+	VMOVUPS Z1, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z2, (SI)
+	VMOVUPS Z3, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z4, (SI)
+	VMOVUPS Z5, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z6, (SI)
+	VMOVUPS Z7, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z8, (SI)
+	VMOVUPS Z9, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z10, (SI)
+	VMOVUPS Z11, 64(SI)
+	MOVQ    sStride+48(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS Z12, (SI)
+	VMOVUPS Z13, 64(SI)
 
 stored:
 	SUBQ $+1, DX
@@ -3014,6 +4147,145 @@ loop2:
 	MOVQ             oStride+8(FP), DI
 	ADDQ             DI, SI
 	VMOVUPS          Z1, (SI)
+	ADDQ             $+64, AX
+	ADDQ             $+64, CX
+	ADDQ             $-16, DX
+	CMPQ             DX, $+16
+	JLT              done
+	JMP              sixteen
+
+done:
+	VZEROUPPER
+	RET
+
+// func pv32x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+// Requires: AVX, AVX512F
+TEXT ·pv32x3AVX512(SB), NOSPLIT, $0-64
+	MOVQ o+0(FP), AX
+	MOVQ v+48(FP), CX
+	MOVQ dims+16(FP), DX
+	MOVQ vStride+56(FP), BX
+
+wide:
+	CMPQ    DX, $+64
+	JLT     narrow
+	MOVQ    AX, SI
+	VMOVUPS (SI), Z0
+	VMOVUPS 64(SI), Z1
+	VMOVUPS 128(SI), Z2
+	VMOVUPS 192(SI), Z3
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Z4
+	VMOVUPS 64(SI), Z5
+	VMOVUPS 128(SI), Z6
+	VMOVUPS 192(SI), Z7
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Z8
+	VMOVUPS 64(SI), Z9
+	VMOVUPS 128(SI), Z10
+	VMOVUPS 192(SI), Z11
+	MOVQ    p+24(FP), SI
+	MOVQ    SI, DI
+	MOVQ    pStride+32(FP), R8
+	ADDQ    R8, DI
+	MOVQ    DI, R8
+	MOVQ    pStride+32(FP), R9
+	ADDQ    R9, R8
+	MOVQ    CX, R9
+	MOVQ    keys+40(FP), R10
+
+loop1:
+	VMOVUPS      (R9), Z12
+	VMOVUPS      64(R9), Z13
+	VMOVUPS      128(R9), Z14
+	VMOVUPS      192(R9), Z15
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z16, Z12, Z0
+	VFMADD231PS  Z16, Z13, Z1
+	VFMADD231PS  Z16, Z14, Z2
+	VFMADD231PS  Z16, Z15, Z3
+	VBROADCASTSS (DI), Z16
+	VFMADD231PS  Z16, Z12, Z4
+	VFMADD231PS  Z16, Z13, Z5
+	VFMADD231PS  Z16, Z14, Z6
+	VFMADD231PS  Z16, Z15, Z7
+	VBROADCASTSS (R8), Z16
+	VFMADD231PS  Z16, Z12, Z8
+	VFMADD231PS  Z16, Z13, Z9
+	VFMADD231PS  Z16, Z14, Z10
+	VFMADD231PS  Z16, Z15, Z11
+	ADDQ         BX, R9
+	ADDQ         $+4, SI
+	ADDQ         $+4, DI
+	ADDQ         $+4, R8
+	SUBQ         $+1, R10
+	JNZ          loop1
+	MOVQ         AX, SI
+	VMOVUPS      Z0, (SI)
+	VMOVUPS      Z1, 64(SI)
+	VMOVUPS      Z2, 128(SI)
+	VMOVUPS      Z3, 192(SI)
+	MOVQ         oStride+8(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      Z4, (SI)
+	VMOVUPS      Z5, 64(SI)
+	VMOVUPS      Z6, 128(SI)
+	VMOVUPS      Z7, 192(SI)
+	MOVQ         oStride+8(FP), DI
+	ADDQ         DI, SI
+	VMOVUPS      Z8, (SI)
+	VMOVUPS      Z9, 64(SI)
+	VMOVUPS      Z10, 128(SI)
+	VMOVUPS      Z11, 192(SI)
+	ADDQ         $+256, AX
+	ADDQ         $+256, CX
+	ADDQ         $-64, DX
+	JMP          wide
+
+narrow:
+	CMPQ DX, $+16
+	JLT  done
+
+sixteen:
+	MOVQ    AX, SI
+	VMOVUPS (SI), Z0
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Z1
+	MOVQ    oStride+8(FP), DI
+	ADDQ    DI, SI
+	VMOVUPS (SI), Z2
+	MOVQ    p+24(FP), SI
+	MOVQ    SI, DI
+	MOVQ    pStride+32(FP), R8
+	ADDQ    R8, DI
+	MOVQ    DI, R8
+	MOVQ    pStride+32(FP), R9
+	ADDQ    R9, R8
+	MOVQ    CX, R9
+	MOVQ    keys+40(FP), R10
+
+loop2:
+	VMOVUPS          (R9), Z3
+	VFMADD231PS.BCST (SI), Z3, Z0
+	VFMADD231PS.BCST (DI), Z3, Z1
+	VFMADD231PS.BCST (R8), Z3, Z2
+	ADDQ             BX, R9
+	ADDQ             $+4, SI
+	ADDQ             $+4, DI
+	ADDQ             $+4, R8
+	SUBQ             $+1, R10
+	JNZ              loop2
+	MOVQ             AX, SI
+	VMOVUPS          Z0, (SI)
+	MOVQ             oStride+8(FP), DI
+	ADDQ             DI, SI
+	VMOVUPS          Z1, (SI)
+	MOVQ             oStride+8(FP), DI
+	ADDQ             DI, SI
+	VMOVUPS          Z2, (SI)
 	ADDQ             $+64, AX
 	ADDQ             $+64, CX
 	ADDQ             $-16, DX

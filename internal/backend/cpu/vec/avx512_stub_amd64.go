@@ -98,7 +98,19 @@ func qk16x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *floa
 func qk16x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
+func qk16x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
 func qk16x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
+func qk16x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
+func qk16x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
+func qk16x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
 func qk16x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
@@ -110,6 +122,9 @@ func pv16x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, ke
 func pv16x2AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
 
 //go:noescape
+func pv16x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+
+//go:noescape
 func pv16x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
 
 //go:noescape
@@ -119,7 +134,19 @@ func qk32x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *floa
 func qk32x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
+func qk32x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
 func qk32x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
+func qk32x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
+func qk32x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
+
+//go:noescape
+func qk32x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
 
 //go:noescape
 func qk32x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
@@ -129,6 +156,9 @@ func pv32x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, ke
 
 //go:noescape
 func pv32x2AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
+
+//go:noescape
+func pv32x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
 
 //go:noescape
 func pv32x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)

@@ -47,8 +47,16 @@ func qk16AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStri
 		qk16x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 2:
 		qk16x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 3:
+		qk16x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 4:
 		qk16x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 5:
+		qk16x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 6:
+		qk16x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 7:
+		qk16x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 8:
 		qk16x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
 	}
@@ -60,6 +68,8 @@ func pv16AVX512(o *float32, oStride, n, dims int, p *float32, pStride, keys int,
 		pv16x1AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
 	case 2:
 		pv16x2AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+	case 3:
+		pv16x3AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
 	case 4:
 		pv16x4AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
 	}
@@ -78,8 +88,16 @@ func qk32AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStri
 		qk32x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 2:
 		qk32x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 3:
+		qk32x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 4:
 		qk32x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 5:
+		qk32x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 6:
+		qk32x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 7:
+		qk32x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 8:
 		qk32x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
 	}
@@ -91,6 +109,8 @@ func pv32AVX512(o *float32, oStride, n, dims int, p *float32, pStride, keys int,
 		pv32x1AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
 	case 2:
 		pv32x2AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+	case 3:
+		pv32x3AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
 	case 4:
 		pv32x4AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
 	}

@@ -204,7 +204,7 @@ func qkCase(half bool) func(o *ops, v values, n int) []float32 {
 			kb, elem, qk = asBytes(halves(k)), 2, o.qk16
 		}
 		var out []float32
-		for _, rows := range []int{1, 2, 4, 8} {
+		for rows := 1; rows <= qkRows; rows++ {
 			s := v.slice(rows * 40)
 			q := v.slice(rows * dims)
 			for add := range 2 {
@@ -225,7 +225,7 @@ func pvCase(half bool) func(o *ops, v values, n int) []float32 {
 			vb, elem, pv = asBytes(halves(x)), 2, o.pv16
 		}
 		var out []float32
-		for _, rows := range []int{1, 2, 4} {
+		for rows := 1; rows <= pvRows; rows++ {
 			keys := 1 + v.IntN(backend.PageTokens)
 			acc, p := v.slice(rows*(n+3)), v.slice(rows*50)
 			pv(&acc[0], 4*(n+3), rows, n, &p[0], 4*50, keys, &vb[0], stride*elem)

@@ -98,6 +98,9 @@ func qk16x1NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, s
 func qk16x2NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add int)
 
 //go:noescape
+func qk16x3NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add int)
+
+//go:noescape
 func qk16x4NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add int)
 
 //go:noescape
@@ -105,6 +108,9 @@ func pv16x1NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v 
 
 //go:noescape
 func pv16x2NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)
+
+//go:noescape
+func pv16x3NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)
 
 //go:noescape
 func pv16x4NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)
@@ -119,6 +125,9 @@ func qk32x1NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, s
 func qk32x2NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add int)
 
 //go:noescape
+func qk32x3NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add int)
+
+//go:noescape
 func qk32x4NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add int)
 
 //go:noescape
@@ -126,6 +135,9 @@ func pv32x1NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v 
 
 //go:noescape
 func pv32x2NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)
+
+//go:noescape
+func pv32x3NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)
 
 //go:noescape
 func pv32x4NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)

@@ -47,8 +47,19 @@ func qk16NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride
 		qk16x1NEON(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 2:
 		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 3:
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 4:
 		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 5:
+		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add)
+	case 6:
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+	case 7:
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
 	case 8:
 		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add)
 		qk16x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add)
@@ -61,6 +72,8 @@ func pv16NEON(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v
 		pv16x1NEON(o, oStride, dims, p, pStride, keys, v, vStride)
 	case 2:
 		pv16x2NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+	case 3:
+		pv16x3NEON(o, oStride, dims, p, pStride, keys, v, vStride)
 	case 4:
 		pv16x4NEON(o, oStride, dims, p, pStride, keys, v, vStride)
 	}
@@ -79,8 +92,19 @@ func qk32NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride
 		qk32x1NEON(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 2:
 		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 3:
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
 	case 4:
 		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+	case 5:
+		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add)
+	case 6:
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+	case 7:
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
 	case 8:
 		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add)
 		qk32x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add)
@@ -93,6 +117,8 @@ func pv32NEON(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v
 		pv32x1NEON(o, oStride, dims, p, pStride, keys, v, vStride)
 	case 2:
 		pv32x2NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+	case 3:
+		pv32x3NEON(o, oStride, dims, p, pStride, keys, v, vStride)
 	case 4:
 		pv32x4NEON(o, oStride, dims, p, pStride, keys, v, vStride)
 	}

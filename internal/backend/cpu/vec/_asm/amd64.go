@@ -45,16 +45,14 @@ func (x *x86) lanes() int {
 func (x *x86) tuning() tuning {
 	if x.wide {
 		return tuning{
-			qkRows:   []int{1, 2, 4, 8},
-			qkBlocks: map[int]int{1: 2, 2: 2, 4: 2, 8: 2},
-			pvDims:   map[int]int{1: 64, 2: 64, 4: 64},
+			qkBlocks: []int{1: 2, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2, 8: 2},
+			pvDims:   []int{1: 64, 2: 64, 3: 64, 4: 64},
 			delta:    64,
 		}
 	}
 	return tuning{
-		qkRows:   []int{1, 2, 4},
-		qkBlocks: map[int]int{1: 2, 2: 1, 4: 1},
-		pvDims:   map[int]int{1: 32, 2: 32, 4: 16},
+		qkBlocks: []int{1: 2, 2: 1, 3: 1, 4: 1},
+		pvDims:   []int{1: 32, 2: 32, 3: 16, 4: 16},
 		delta:    32,
 	}
 }

@@ -54,9 +54,8 @@ func (n *neon) lanes() int     { return 4 }
 
 func (n *neon) tuning() tuning {
 	return tuning{
-		qkRows:   []int{1, 2, 4},
-		qkBlocks: map[int]int{1: 2, 2: 2, 4: 1},
-		pvDims:   map[int]int{1: 32, 2: 32, 4: 16},
+		qkBlocks: []int{1: 2, 2: 2, 3: 1, 4: 1},
+		pvDims:   []int{1: 32, 2: 32, 3: 16, 4: 16},
 		delta:    16,
 	}
 }
@@ -420,12 +419,21 @@ func (n *neon) mlaRow(acc, v []vec, m mem) {
 }
 
 func (n *neon) mlaRows(acc [][]vec, v []vec, m mem) {
-	form := map[int]string{1: "FMOVS", 2: "FMOVD", 4: "FMOVQ"}[len(acc)]
-	s := n.get(form, m)
-	for r := range acc {
-		for j := range v {
-			n.byElement(acc[r][j], v[j], s, r)
+	for r := 0; r < len(acc); {
+		rows, form := 1, "FMOVS"
+		switch left := len(acc) - r; {
+		case left >= 4:
+			rows, form = 4, "FMOVQ"
+		case left >= 2:
+			rows, form = 2, "FMOVD"
 		}
+		s := n.get(form, mem{m.base, m.disp + 4*r})
+		for i := range rows {
+			for j := range v {
+				n.byElement(acc[r+i][j], v[j], s, i)
+			}
+		}
+		r += rows
 	}
 }
 

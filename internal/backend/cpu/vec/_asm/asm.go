@@ -84,8 +84,7 @@ type machine interface {
 
 // tuning is how many registers the larger kernels may use.
 type tuning struct {
-	qkRows   []int       // row tiles of the key kernels
-	qkBlocks map[int]int // key blocks at once, by row tile
-	pvDims   map[int]int // values at once, by row tile of the value kernels
-	delta    int         // columns at once of the delta kernels
+	qkBlocks []int // key blocks at once, by rows of the key kernel
+	pvDims   []int // values at once, by rows of the value kernel
+	delta    int   // columns at once of the delta kernels
 }

@@ -253,10 +253,10 @@ func kernels(m machine) {
 	halves(m)
 	rotations(m)
 	for _, half := range []bool{true, false} {
-		for _, n := range m.tuning().qkRows {
+		for n := 1; n < len(m.tuning().qkBlocks); n++ {
 			qk(m, half, n)
 		}
-		for _, n := range []int{1, 2, 4} {
+		for n := 1; n < len(m.tuning().pvDims); n++ {
 			pv(m, half, n)
 		}
 		if m.lanes() <= 8 { // the widest levels use the kernel of 8 lanes
