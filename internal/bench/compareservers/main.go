@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -30,7 +31,7 @@ type settings struct {
 	rounds, again                              int
 	rates                                      string
 	mixed                                      int
-	starts                                     int
+	starts, tries                              int
 	prefix                                     string
 }
 
@@ -47,6 +48,7 @@ func main() {
 	f.StringVar(&s.rates, "rates", "0.3,1", "requests a second that arrive at random, separated by commas; empty: none")
 	f.IntVar(&s.mixed, "mixed", 40, "requests of each such load, in each turn")
 	f.IntVar(&s.starts, "starts", 3, "starts of each server, in each turn")
+	f.IntVar(&s.tries, "tries", 3, "measurements of which the least disturbed by other programs counts")
 	f.StringVar(&s.prefix, "prefix", "", `command that starts servers, such as "chrt -r 3"`)
 	f.Usage = func() { fmt.Fprint(f.Output(), usage); f.PrintDefaults() }
 	flag.Parse()
@@ -165,6 +167,10 @@ func (s *settings) startOnce(ctx context.Context, p *peer, seed uint64, o *outco
 	return nil
 }
 
+// disturbed is the percentage of the time from which on other programs have disturbed a measurement: it is repeated.
+// Client and server take turns on the same processors, so it is never 0.
+const disturbed = 15
+
 // The phases that others refer to.
 const (
 	shortAtOnce = "short prompts at once"
@@ -183,17 +189,27 @@ func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []f
 		}
 	}
 	phase := func(name string, f func(l *load) error) error {
-		var l load
-		waited, begin := c.waited(), time.Now()
-		if err := f(&l); err != nil {
-			return err
+		var best figures
+		least := math.Inf(1)
+		for range s.tries {
+			var l load
+			waited, begin := c.waited(), time.Now()
+			if err := f(&l); err != nil {
+				return err
+			}
+			share := 100 * (c.waited() - waited).Seconds() / time.Since(begin).Seconds()
+			note("  %s: %v (its threads waited for processors for %.0f %% of the time)", name, l.figures(), share)
+			if share < least {
+				least, best = share, l.figures()
+			}
+			if share <= disturbed {
+				break
+			}
 		}
-		share := 100 * (c.waited() - waited).Seconds() / time.Since(begin).Seconds()
-		o.phases[name] = append(o.phases[name], l.figures())
+		o.phases[name] = append(o.phases[name], best)
 		if !slices.Contains(r.order, name) {
 			r.order = append(r.order, name)
 		}
-		note("  %s: %v (its threads waited for processors for %.0f %% of the time)", name, l.figures(), share)
 		return nil
 	}
 	rounds := func(make func(i int) ask) func(l *load) error {
@@ -249,7 +265,7 @@ func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []f
 func (s *settings) bench(ctx context.Context, depth int, r *report) error {
 	for i, x := range [][2]int{{benchDepth, benchGenerate}, {depth, s.generate}} {
 		c := append(strings.Fields(s.prefix), s.baleen, "bench", s.model, "--prompt", strconv.Itoa(oneToken), "--depth", strconv.Itoa(x[0]),
-			"--generate", strconv.Itoa(x[1]), "--streams", strconv.Itoa(s.streams), "--threads", strconv.Itoa(s.threads), "--json")
+			"--generate", strconv.Itoa(x[1]), "--streams", strconv.Itoa(s.streams), "--threads", strconv.Itoa(s.threads), "--reps", "5", "--json")
 		out, err := exec.CommandContext(ctx, c[0], c[1:]...).Output()
 		if err != nil {
 			var failed *exec.ExitError
