@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/auth"
@@ -62,6 +63,26 @@ type Route struct {
 type Parameter struct {
 	Name, Doc string
 	Type      fields.Type
+}
+
+// checkQuery refuses values of declared parameters that are not of their type. Parameters that are not declared have no
+// effect: clients and proxies add theirs.
+func (r *Route) checkQuery(req *http.Request) error {
+	if len(r.Query) == 0 || req.URL.RawQuery == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil {
+		return chat.Invalidf("", "the address has a query that cannot be read: %v", err)
+	}
+	for _, q := range r.Query {
+		for _, text := range values[q.Name] {
+			if err := fields.CheckText(q.Name, text, q.Type); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Env is what dialects work with.

@@ -194,6 +194,9 @@ func (s *Server) answer(c *call, w *writer, r *http.Request) error {
 	if err := s.authorize(w, r, found.route.Scope); err != nil {
 		return err
 	}
+	if err := found.route.checkQuery(r); err != nil {
+		return err
+	}
 	if found.route.Scope == auth.Public {
 		return found.route.Handle(w, r)
 	}

@@ -58,7 +58,7 @@ func shared() []fields.Field[request] {
 			return nil
 		}},
 		{
-			Name: "messages", Type: fields.List(fields.Object("message")).Len(0, maxMessages).Where(map[string]any{"minItems": 1}), Required: true,
+			Name: "messages", Type: fields.List(fields.Object("message")).Len(0, maxMessages).Where(map[string]any{"minItems": 1, "contains": spoken}), Required: true,
 			Doc: "the conversation. Turns of one role that follow each other are one turn; a last turn of the assistant is continued",
 			Set: func(q *request, v fields.Value) error {
 				if q.messages = v.Items(); len(q.messages) == 0 {
@@ -98,6 +98,12 @@ func shared() []fields.Field[request] {
 		{Name: "billing_policy", Use: fields.Refused, Doc: "nothing is billed"},
 	}
 }
+
+// spoken is a message that something can be said to.
+var spoken = map[string]any{"type": "object", "required": []string{"role", "content"}, "anyOf": []any{
+	map[string]any{"properties": map[string]any{"role": map[string]any{"const": "user"}}},
+	map[string]any{"properties": map[string]any{"role": map[string]any{"const": "assistant"}, "content": map[string]any{"minLength": 1, "minItems": 1}}},
+}}
 
 // forcedNeedsTools says that a call can be demanded only where there are tools.
 var forcedNeedsTools = map[string]any{

@@ -71,6 +71,23 @@ func (t *Table[T]) Decode(body []byte, dst *T) error {
 	return t.DecodeValue(Value{Raw: body}, dst)
 }
 
+// CheckText refuses the text of a query parameter that is not of a type.
+func CheckText(name, text string, t Type) error {
+	v := Value{Raw: json.RawMessage(text), Path: name}
+	if len(t.kinds) > 0 && t.kinds[0] != "string" {
+		if !json.Valid(v.Raw) || v.Kind() != t.kinds[0] && !(t.kinds[0] == "integer" && v.Kind() == "number") {
+			return chat.Invalidf(name, "%q: want %s", v.short(), article(t))
+		}
+		return t.check(v)
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return chat.Invalidf(name, "this is no text")
+	}
+	v.Raw = quoted
+	return t.check(v)
+}
+
 func syntaxProblem(body []byte) string {
 	var v any
 	err := json.Unmarshal(body, &v)

@@ -93,7 +93,7 @@ func (d *dialect) push(_ http.ResponseWriter, r *http.Request) error {
 	if _, err := d.resolve(r.Context(), n.nameOf()); err != nil {
 		return err
 	}
-	return &chat.Error{Kind: chat.Unsupported, Msg: "this server publishes no models: nothing leaves the machine"}
+	return &chat.Error{Kind: chat.Forbidden, Msg: "this server publishes no models: nothing leaves the machine"}
 }
 
 // progressBody is a manage.Progress as it is sent.

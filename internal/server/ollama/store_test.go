@@ -171,7 +171,7 @@ func TestPull(t *testing.T) {
 		t.Errorf("pulled twice: %s", again)
 	}
 	r.ok(t, "DELETE", "/api/delete", `{"model":"tiny"}`)
-	r.fails(t, 503, "the registry has no", "POST", "/api/pull", `{"model":"tiny:none","stream":false}`)
+	r.fails(t, 404, "the registry has no", "POST", "/api/pull", `{"model":"tiny:none","stream":false}`)
 	r.fails(t, 400, "addresses", "POST", "/api/pull", `{"model":"http://127.0.0.1/x.gguf"}`)
 }
 

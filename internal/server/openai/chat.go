@@ -198,7 +198,7 @@ type messageOut struct {
 
 type logprobsOut struct {
 	Content []tokenOut `json:"content"`
-	Refusal []tokenOut `json:"refusal"`
+	Refusal *struct{}  `json:"refusal"` // there is none
 }
 
 type tokenOut struct {

@@ -29,14 +29,14 @@ func completionPart(r *completionRequest) *common { return &r.common }
 const defaultMaxTokens = 16
 
 var completionTable = &fields.Table[completionRequest]{Name: "completion request", Where: []map[string]any{
-	streamOnly, bestOfAll(), needs("max_tokens", map[string]any{"const": 0}, "echo", map[string]any{"const": true}),
+	streamOnly, oneOfOne, needs("max_tokens", map[string]any{"const": 0}, "echo", map[string]any{"const": true}),
 }, Fields: append(classicFields(completionPart),
 	field(completionPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
 	fields.Field[completionRequest]{
 		Name: "prompt", Required: true, Doc: "a text, a list of texts, token ids, or lists of token ids. Control tokens in a text are ordinary text",
 		Type: fields.String().Or(fields.List(fields.String()).Where(severalPrompts)).Or(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).
 			Or(fields.List(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).Where(severalPrompts)),
-		Set:  setPrompts,
+		Set: setPrompts,
 	},
 	fields.Field[completionRequest]{Name: "suffix", Type: fields.String(), Doc: "text behind a gap that is to be filled, for models trained for it", Set: func(r *completionRequest, v fields.Value) error {
 		r.req.Suffix, r.req.SuffixField = v.String(), v.Path
@@ -51,7 +51,7 @@ var completionTable = &fields.Table[completionRequest]{Name: "completion request
 		r.logprobs = v.Int()
 		return nil
 	}},
-	fields.Field[completionRequest]{Name: "best_of", Type: fields.Int(1, 20), Doc: "refused where it is not n: answers are not made to be thrown away", Set: func(r *completionRequest, v fields.Value) error { r.bestOf = v.Int(); return nil }},
+	fields.Field[completionRequest]{Name: "best_of", Type: fields.Int(1, 20).Only(1), Doc: "refused where it is not n: answers are not made to be thrown away", Set: func(r *completionRequest, v fields.Value) error { r.bestOf = v.Int(); return nil }},
 )}
 
 const maxPrompts = 64
@@ -61,19 +61,11 @@ var (
 	severalPrompts = map[string]any{"minItems": 1, "maxItems": maxPrompts}
 )
 
-// bestOfAll says that best_of is n: answers are not made to be thrown away.
-func bestOfAll() map[string]any {
-	same := []any{map[string]any{"properties": map[string]any{"best_of": map[string]any{"type": "null"}}}}
-	for n := 1; n <= 20; n++ {
-		is := map[string]any{"const": n}
-		form := map[string]any{"required": []string{"n"}, "properties": map[string]any{"n": is, "best_of": is}}
-		if n == 1 {
-			form = map[string]any{"properties": map[string]any{"n": map[string]any{"enum": []any{nil, 1}}, "best_of": is}}
-		}
-		same = append(same, form)
-	}
-	return map[string]any{"anyOf": same}
-}
+// oneOfOne says that best_of is n. That both may be larger is left out: documents would need a branch for each number.
+var oneOfOne = map[string]any{"anyOf": []any{
+	map[string]any{"properties": map[string]any{"best_of": map[string]any{"type": "null"}}},
+	map[string]any{"properties": map[string]any{"n": map[string]any{"enum": []any{nil, 1}}}},
+}}
 
 // setPrompts reads the four shapes of a prompt.
 func setPrompts(r *completionRequest, v fields.Value) error {

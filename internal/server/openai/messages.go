@@ -28,7 +28,7 @@ var partTable = &fields.Table[chat.Part]{Name: "content part", Fields: []fields.
 	}},
 	{Name: "text", Type: fields.String(), Doc: "the text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
 	{Name: "refusal", Type: fields.String(), Doc: "an earlier refusal; the model sees it as text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
-	{Name: "image_url", Type: fields.Object("image_url").Where(map[string]any{"required": []string{"url"}, "properties": map[string]any{"url": map[string]any{"type": "string", "format": "uri"}}}), Doc: "an image as a data URL; refused by models that take text only", Set: setImage},
+	{Name: "image_url", Type: fields.Object("image_url").Where(map[string]any{"required": []string{"url"}, "properties": map[string]any{"url": map[string]any{"type": "string"}}}), Doc: "an image as a data URL; refused by models that take text only", Set: setImage},
 	{Name: "input_audio", Type: fields.Object("input_audio"), Doc: "refused by models that take text only"},
 	{Name: "file", Type: fields.Object("file"), Doc: "refused by models that take text only"},
 	{Name: "cache_control", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},

@@ -55,9 +55,9 @@ func (d *dialect) Routes() []server.Route {
 			Method: "POST", Path: "/v1/responses/input_tokens", Scope: auth.Infer, Summary: "Count the tokens of a request",
 			Body: responseTable, Objects: responseObjects(), Answer: countAnswer{}, Answers: []int{404}, Handle: d.countResponse,
 		},
-		{Method: "GET", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Get a kept response", Query: []server.Parameter{{Name: "stream", Type: fields.Bool(), Doc: "true is refused: a kept response is whole"}}, Answer: responseOut{}, Handle: d.getResponse},
+		{Method: "GET", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Get a kept response", Query: []server.Parameter{{Name: "stream", Type: fields.Bool().Only(false), Doc: "true is refused: a kept response is whole"}}, Answer: responseOut{}, Handle: d.getResponse},
 		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Forget a kept response", Answer: deletedAnswer{}, Handle: d.deleteResponse},
-		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: auth.Infer, Summary: "List a kept response's input", Answer: itemsAnswer{}, Handle: d.inputItems},
+		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: auth.Infer, Summary: "List a kept response's input", Query: itemsQuery, Answer: itemsAnswer{}, Handle: d.inputItems},
 		{Method: "GET", Path: "/v1/models", Scope: auth.Infer, Summary: "List the models", Answer: listAnswer[modelObject]{}, Handle: d.models},
 		{Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "Describe a model", Answer: modelObject{}, Handle: d.model},
 	}

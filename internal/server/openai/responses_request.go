@@ -142,16 +142,13 @@ var textTable = &fields.Table[common]{Name: "text", Fields: []fields.Field[commo
 
 // responseToolTable decodes a tool of responses.
 var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Where: []map[string]any{
+	{"anyOf": []any{
+		map[string]any{"properties": map[string]any{"type": map[string]any{"const": "namespace"}}},
+		map[string]any{"properties": map[string]any{"tools": map[string]any{"type": "null"}}},
+	}},
 	needs("type", map[string]any{"const": "namespace"}, "tools", map[string]any{"type": "array", "items": map[string]any{"properties": map[string]any{"type": map[string]any{"not": map[string]any{"const": "namespace"}}}}}),
 }, Fields: append([]fields.Field[chat.Tool]{
-	{Name: "type", Type: fields.String().Only("function", "custom", "namespace"), Required: true, Doc: "function, custom or namespace", Set: func(t *chat.Tool, v fields.Value) error {
-		switch v.String() {
-		case "function", "custom", "namespace":
-			return nil
-		}
-		return chat.Unsupportedf(v.Path, "tools of type %s are not supported: the server runs no tools itself; declare a function", v.String())
-	}},
-	{Name: "format", Type: fields.Object("format"), Doc: "of a custom tool: text; a grammar is told to the model and not enforced", Set: func(t *chat.Tool, v fields.Value) error {
+	{Name: "type", Type: fields.String().Only("function", "custom", "namespace"), Required: true, Doc: "function, custom or namespace", Set: func(_ *chat.Tool, v fields.Value) error { return responseToolKind(v) }},	{Name: "format", Type: fields.Object("format"), Doc: "of a custom tool: text; a grammar is told to the model and not enforced", Set: func(t *chat.Tool, v fields.Value) error {
 		if def, ok := v.Get("definition"); ok {
 			t.Description += "\n\nIts input follows this grammar:\n" + def.String()
 		}
@@ -163,6 +160,14 @@ var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Where: [
 	{Name: "allowed_callers", Type: fields.List(fields.String()), Use: fields.Refused, Allow: []string{`["direct"]`}, Doc: "there are no programs that call tools"},
 	{Name: "async", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "calls are answered before the model goes on"},
 }, functionFields()...)}
+
+func responseToolKind(v fields.Value) error {
+	switch v.String() {
+	case "function", "custom", "namespace":
+		return nil
+	}
+	return chat.Unsupportedf(v.Path, "tools of type %s are not supported: the server runs no tools itself; declare a function", v.String())
+}
 
 // customParameters are those of a custom tool, which the model calls like a function of one text.
 var customParameters = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`)
@@ -185,18 +190,27 @@ func (r *responseRequest) setTools(v fields.Value) error {
 
 // addTools adds the tools of a list, which may be a namespace's.
 func (r *responseRequest) addTools(v fields.Value, namespace string) error {
+	for _, it := range v.Items() { // the type comes first: tools that cannot be have fields that nobody here knows
+		if kind, ok := it.Get("type"); ok && kind.Kind() == "string" {
+			if err := responseToolKind(kind); err != nil {
+				return err
+			}
+		}
+	}
 	list, err := tools(v, responseToolTable)
 	if err != nil {
 		return err
 	}
 	for i, it := range v.Items() {
 		t := list[i]
+		inner, has := it.Get("tools")
 		switch kind := text(it, "type"); {
+		case has && kind != "namespace":
+			return chat.Invalidf(it.Path+".tools", "only a namespace has tools")
 		case kind == "namespace" && namespace != "":
 			return chat.Invalidf(it.Path+".type", "a namespace stands inside a namespace")
 		case kind == "namespace":
-			inner, ok := it.Get("tools")
-			if !ok {
+			if !has {
 				return missing(it.Path + ".tools")
 			}
 			if err := r.addTools(inner, t.Name); err != nil {

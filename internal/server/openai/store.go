@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/fields"
 )
 
 const (
@@ -134,17 +136,40 @@ func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
 		return noResponse(r.PathValue("id"))
 	}
 	items := slices.Clone(k.input)
-	if r.URL.Query().Get("order") != "asc" {
+	query := r.URL.Query()
+	if query.Get("order") != "asc" {
 		slices.Reverse(items)
 	}
-	idOf := func(raw json.RawMessage) *string {
+	idOf := func(raw json.RawMessage) string {
 		var m struct{ ID string }
 		_ = json.Unmarshal(raw, &m)
-		return &m.ID
+		return m.ID
 	}
-	out := itemsAnswer{listAnswer: listAnswer[json.RawMessage]{"list", []json.RawMessage{}}}
-	if len(items) > 0 {
-		out.Data, out.First, out.Last = items, idOf(items[0]), idOf(items[len(items)-1])
+	if after := query.Get("after"); after != "" {
+		i := slices.IndexFunc(items, func(raw json.RawMessage) bool { return idOf(raw) == after })
+		if i < 0 {
+			return chat.Invalidf("after", "the response has no item %q", after)
+		}
+		items = items[i+1:]
+	}
+	limit := defaultItems
+	if n, err := strconv.Atoi(query.Get("limit")); err == nil {
+		limit = n
+	}
+	out := itemsAnswer{listAnswer: listAnswer[json.RawMessage]{"list", []json.RawMessage{}}, HasMore: len(items) > limit}
+	if items = items[:min(limit, len(items))]; len(items) > 0 {
+		first, last := idOf(items[0]), idOf(items[len(items)-1])
+		out.Data, out.First, out.Last = items, &first, &last
 	}
 	return server.WriteJSON(w, http.StatusOK, out)
+}
+
+const defaultItems = 20
+
+var itemsQuery = []server.Parameter{
+	{Name: "order", Type: fields.Enum("asc", "desc"), Doc: "asc: as they were sent; not given: the last first"},
+	{Name: "limit", Type: fields.Int(1, 100), Doc: "items on a page; not given: 20"},
+	{Name: "after", Type: fields.String().NotEmpty(), Doc: "begin behind this item"},
+	{Name: "include", Type: fields.String(), Doc: "accepted and without effect: items are whole"},
+	{Name: "include[]", Type: fields.String(), Doc: "as include"},
 }

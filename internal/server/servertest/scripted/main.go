@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -15,37 +16,68 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/server/keeper"
+	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/openai"
 	"github.com/baleenrun/baleen/internal/server/servertest"
+	"github.com/baleenrun/baleen/internal/store"
 )
 
-// dialects are the APIs that the server speaks.
-var dialects = []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(nil)}
+type options struct {
+	listen, rules, record, name, key string
+	store                            bool
+}
 
 func main() {
-	listen := flag.String("listen", "127.0.0.1:0", "address to listen on")
-	rules := flag.String("rules", "", "JSON file of rules; none: the rules of the tests")
-	record := flag.String("record", "", "folder that keeps requests, prompts and answers")
-	name := flag.String("name", "scripted", "name of the model")
+	var o options
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "address to listen on")
+	flag.StringVar(&o.rules, "rules", "", "JSON file of rules; none: the rules of the tests")
+	flag.StringVar(&o.record, "record", "", "folder that keeps requests, prompts and answers")
+	flag.StringVar(&o.name, "name", "scripted", "name of the model")
+	flag.StringVar(&o.key, "api-key", "", "key that requests must bring; none: no key is needed")
+	flag.BoolVar(&o.store, "store", false, "take changes of models, in a folder that goes when the server ends; nothing is fetched")
 	flag.Parse()
-	if err := run(*listen, *rules, *record, *name); err != nil {
+	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "scripted:", err)
 		os.Exit(1)
 	}
 }
 
-func run(listen, rules, record, name string) error {
+// offline is the network of a server that fetches nothing.
+type offline struct{}
+
+func (offline) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("this server fetches nothing")
+}
+
+// catalog is what the server has: one model, and with a store those that clients make of it.
+func catalog(o options, dir, path string) (chat.Catalog, manage.Keeper) {
+	if !o.store {
+		return servertest.Names{{Name: o.name, Path: path}}, nil
+	}
+	st := store.Open(filepath.Join(dir, "store"))
+	c := models.New(st)
+	c.Serve(o.name, path)
+	return c, &keeper.Keeper{Store: st, Catalog: c, Fetcher: func(p fetch.Progress) *fetch.Fetcher {
+		return &fetch.Fetcher{Store: st, Progress: p, Client: &http.Client{Transport: offline{}}, Pip: [][]string{}}
+	}}
+}
+
+func run(o options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	script := servertest.Script(servertest.Demo)
-	if rules != "" {
-		b, err := os.ReadFile(rules)
+	if o.rules != "" {
+		b, err := os.ReadFile(o.rules)
 		if err != nil {
 			return err
 		}
@@ -72,15 +104,21 @@ func run(listen, rules, record, name string) error {
 		return chat.Open(ctx, key, model.Options{Backend: backend, Context: 1 << 20, CacheTokens: 2 << 20, MaxRows: 4096, Budget: &model.Budget{Available: 1 << 40, Total: 1 << 40}})
 	}})
 	metrics := server.NewMetrics()
-	svc := chat.New(chat.Options{Catalog: servertest.Names{{Name: name, Path: path}}, Pool: p, Hooks: metrics.Hooks()})
+	have, changes := catalog(o, dir, path)
+	svc := chat.New(chat.Options{Catalog: have, Pool: p, Hooks: metrics.Hooks()})
+	var keys []string
+	if o.key != "" {
+		keys = append(keys, o.key)
+	}
 	s, err := server.New(server.Options{
-		Chat: svc, Metrics: metrics, Dialects: dialects, Version: "scripted", RecordDir: record,
+		Chat: svc, Metrics: metrics, Version: "scripted", RecordDir: o.record, Keys: auth.NewKeys(keys, ""),
+		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(changes)},
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", listen)
+	l, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return err
 	}
