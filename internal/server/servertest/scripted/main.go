@@ -113,7 +113,7 @@ func run(o options) error {
 	s, err := server.New(server.Options{
 		Chat: svc, Metrics: metrics, Version: "scripted", RecordDir: o.record, Keys: auth.NewKeys(keys, ""),
 		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(changes)},
-		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Log:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return err
