@@ -110,6 +110,12 @@ func round(ctx context.Context, c *client, asks []ask) (load, error) {
 	if err := errors.Join(errs...); err != nil {
 		return load{}, err
 	}
+	return windows(answers), nil
+}
+
+// windows measures answers to requests that were sent at once: from the first request to the last answer's end, and
+// from the last answer's first piece to the first answer's last piece, while all streamed.
+func windows(answers []*answer) load {
 	l := load{answers: answers}
 	begin, end := answers[0].begin, answers[0].end
 	from, to := answers[0].at[0], answers[0].at[len(answers[0].at)-1]
@@ -125,7 +131,7 @@ func round(ctx context.Context, c *client, asks []ask) (load, error) {
 			l.steady += a.within(from, to)
 		}
 	}
-	return l, nil
+	return l
 }
 
 // closed has each client ask again as soon as it has its answer. The time counts until the first of them has no more
