@@ -60,7 +60,7 @@ type Error struct {
 // Message says what was wrong, where, and what to do.
 func (e *Error) Message() string {
 	switch {
-	case e.Msg != "" && e.Field != "" && !strings.Contains(e.Msg, e.Field):
+	case e.Msg != "" && e.Field != "" && !strings.HasPrefix(e.Msg, e.Field):
 		return e.Field + ": " + e.Msg
 	case e.Msg != "":
 		return e.Msg

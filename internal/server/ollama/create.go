@@ -94,7 +94,7 @@ func setFiles(m *making, v fields.Value) error {
 // checkTemplate refuses templates that are not Jinja, such as those of Ollama in Go's language.
 func checkTemplate(field, source string) error {
 	if _, err := chattmpl.Parse("template", source); err != nil {
-		return chat.Unsupportedf(field, "templates are in Jinja here, and this one is not: %v", err)
+		return chat.Unsupportedf(field, "this is no template in Jinja, as templates are here: %v", err)
 	}
 	return nil
 }
