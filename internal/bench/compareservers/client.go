@@ -58,6 +58,7 @@ func (c *client) ask(ctx context.Context, q ask) (*answer, error) {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header["Idempotency-Key"] = nil // not sent: a connection that the server has just closed is replaced by a new one
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, err

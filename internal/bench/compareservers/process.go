@@ -72,7 +72,7 @@ func (p *peer) start(ctx context.Context) (*server, error) {
 		s.stop()
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
-	s.http.CloseIdleConnections() // some servers close one that has carried many requests
+	s.client = newClient(s.url) // some servers close a connection that has carried many requests
 	return s, nil
 }
 
