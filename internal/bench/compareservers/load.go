@@ -18,14 +18,15 @@ room mother area money story fact month lot right study book eye job word busine
 friend father power hour game line end member law car city community name president team minute idea body information
 back parent face others level office door health person art war history party result change morning reason research`)
 
-// asker makes requests that differ from each other and are the same in every run with the same seed.
+// asker makes requests. Their sizes and times are those of every asker with the same seed, their words those of every
+// one with the same seed and try: a measurement that is repeated finds nothing in a cache.
 type asker struct {
-	rng   *rand.Rand
-	model string
+	sizes, rng *rand.Rand
+	model      string
 }
 
-func newAsker(seed uint64, model string) *asker {
-	return &asker{rng: rand.New(rand.NewPCG(seed, 7)), model: model}
+func newAsker(seed, try uint64, model string) *asker {
+	return &asker{rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, 1000+try)), model}
 }
 
 // chat asks for a long text behind a prompt of about so many tokens.
@@ -180,12 +181,12 @@ func (k *asker) arrivals(n int, rate float64, generate int) []arrival {
 	var out []arrival
 	var at time.Duration
 	for range n {
-		prompt := 60 + k.rng.IntN(140)
-		if k.rng.IntN(10) < 3 {
-			prompt = 800 + k.rng.IntN(1200)
+		prompt := 60 + k.sizes.IntN(140)
+		if k.sizes.IntN(10) < 3 {
+			prompt = 800 + k.sizes.IntN(1200)
 		}
 		out = append(out, arrival{at, k.chat(prompt, generate)})
-		at += time.Duration(k.rng.ExpFloat64() / rate * float64(time.Second))
+		at += time.Duration(k.sizes.ExpFloat64() / rate * float64(time.Second))
 	}
 	return out
 }

@@ -158,7 +158,7 @@ func (s *settings) startOnce(ctx context.Context, p *peer, seed uint64, o *outco
 	}
 	defer srv.stop()
 	idle := srv.memory()
-	a, err := srv.ask(ctx, newAsker(seed, srv.name).tokens(16))
+	a, err := srv.ask(ctx, newAsker(seed, 0, srv.name).tokens(16))
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ const (
 )
 
 func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []float64, o *outcome, r *report) error {
-	k := newAsker(1000*turn, c.name)
+	k := newAsker(1000*turn, 0, c.name)
 	for i := range 24 {
 		a, err := c.ask(ctx, k.tokens(oneToken))
 		if err != nil {
@@ -188,13 +188,15 @@ func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []f
 			o.single = append(o.single, ms(a.first()))
 		}
 	}
-	phase := func(name string, f func(l *load) error) error {
+	phases := uint64(0)
+	phase := func(name string, f func(k *asker, l *load) error) error {
+		phases++
 		var best figures
 		least := math.Inf(1)
-		for range s.tries {
+		for try := range s.tries {
 			var l load
 			waited, begin := c.waited(), time.Now()
-			if err := f(&l); err != nil {
+			if err := f(newAsker(1000*turn+phases, uint64(try), c.name), &l); err != nil {
 				return err
 			}
 			share := 100 * (c.waited() - waited).Seconds() / time.Since(begin).Seconds()
@@ -212,12 +214,12 @@ func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []f
 		}
 		return nil
 	}
-	rounds := func(make func(i int) ask) func(l *load) error {
-		return func(l *load) error {
+	rounds := func(make func(k *asker, i int) ask) func(k *asker, l *load) error {
+		return func(k *asker, l *load) error {
 			for range s.rounds {
 				var asks []ask
 				for i := range s.streams {
-					asks = append(asks, make(i))
+					asks = append(asks, make(k, i))
 				}
 				one, err := round(ctx, c.client, asks)
 				if err != nil {
@@ -228,18 +230,18 @@ func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []f
 			return nil
 		}
 	}
-	if err := phase(shortAtOnce, rounds(func(int) ask { return k.story(benchGenerate) })); err != nil {
+	if err := phase(shortAtOnce, rounds(func(k *asker, _ int) ask { return k.story(benchGenerate) })); err != nil {
 		return err
 	}
-	if err := phase(allAtOnce, rounds(func(i int) ask { return k.chat(50+250*i/max(s.streams-1, 1), s.generate) })); err != nil {
+	if err := phase(allAtOnce, rounds(func(k *asker, i int) ask { return k.chat(50+250*i/max(s.streams-1, 1), s.generate) })); err != nil {
 		return err
 	}
 	if s.again > 0 {
-		err := phase("closed loop", func(l *load) (err error) {
+		err := phase("closed loop", func(k *asker, l *load) (err error) {
 			asks := make([][]ask, s.streams)
 			for i := range asks {
 				for range s.again {
-					asks[i] = append(asks[i], k.chat(50+k.rng.IntN(250), s.generate))
+					asks[i] = append(asks[i], k.chat(50+k.sizes.IntN(250), s.generate))
 				}
 			}
 			*l, err = closed(ctx, c.client, asks)
@@ -250,7 +252,7 @@ func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []f
 		}
 	}
 	for _, rate := range rates {
-		err := phase(fmt.Sprintf("%g a second", rate), func(l *load) (err error) {
+		err := phase(fmt.Sprintf("%g a second", rate), func(k *asker, l *load) (err error) {
 			*l, err = open(ctx, c.client, k.arrivals(s.mixed, rate, s.generate/2))
 			return err
 		})
