@@ -61,7 +61,8 @@ type Options struct {
 type Model struct{ m *model.Model }
 
 // Open opens a model: a name of the catalog, a GGUF file, or a folder. What memory cannot hold is refused with the
-// numbers. options may be nil.
+// numbers. HF_ENDPOINT names another server than Hugging Face's to fetch from, and HF_TOKEN is sent to it. options may
+// be nil.
 func Open(ctx context.Context, nameOrPath string, options *Options) (*Model, error) {
 	if options == nil {
 		options = &Options{}
@@ -108,7 +109,7 @@ func locate(ctx context.Context, cfg config.Config, arg string, o *Options) (str
 	if err != nil || ref.Entry == nil {
 		return ref.Path, err
 	}
-	f := &fetch.Fetcher{Store: st, HFEndpoint: os.Getenv("HF_ENDPOINT"), UserAgent: "baleen"}
+	f := &fetch.Fetcher{Store: st, HFEndpoint: os.Getenv("HF_ENDPOINT"), HFToken: os.Getenv("HF_TOKEN"), UserAgent: "baleen"}
 	if o.Progress != nil {
 		f.Progress = &downloads{tell: o.Progress}
 	}

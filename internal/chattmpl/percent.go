@@ -16,7 +16,7 @@ func (in *interp) percent(s Str, v Value) (Value, error) {
 	switch x := v.(type) {
 	case *Tuple:
 		p.items, p.tuple = x.items, true
-	case *Dict, *List, undefined, *dictView, *rangeVal, *namespace:
+	case *Dict, *List, undefined, *dictView, *rangeVal:
 		p.mapping = true
 	}
 	if err := p.run(); err != nil {

@@ -156,9 +156,12 @@ func (w *wrapper) wrap(s Str) []Str {
 			line.hi = chunks[0].hi
 			chunks = chunks[1:]
 		}
+		trim := wrapSpace
 		if len(chunks) > 0 && size(chunks[0]) > w.width {
 			c := &chunks[0]
 			switch {
+			case w.long && w.width == n: // textwrap drops the nothing that it cut off, not the space before it
+				trim = func(rune) bool { return false }
 			case w.long && w.width > n:
 				cut := c.lo + byteAt(s.s[c.lo:c.hi], w.width-n)
 				line.hi, c.lo = cut, cut
@@ -167,7 +170,7 @@ func (w *wrapper) wrap(s Str) []Str {
 				chunks = chunks[1:]
 			}
 		}
-		text := s.sub(line.lo, line.hi).trimRight(wrapSpace)
+		text := s.sub(line.lo, line.hi).trimRight(trim)
 		if text.s != "" || line.hi == line.lo {
 			lines = append(lines, text)
 		}

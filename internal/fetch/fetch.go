@@ -91,7 +91,7 @@ func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 	}
 	var failures []error
 	for i, src := range e.Sources {
-		err := f.fromSource(ctx, e, src)
+		err := writeError(f.Store.Staging(e), f.fromSource(ctx, e, src))
 		if err == nil {
 			return f.Store.Located(e), os.RemoveAll(f.Store.Staging(e))
 		}
@@ -314,7 +314,7 @@ func checkSpace(dir string, need int64) error {
 
 // writeError words a full disk.
 func writeError(dir string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		free, _ := store.FreeBytes(dir)
 		return &NoSpaceError{Dir: dir, Free: free}
 	}

