@@ -213,7 +213,7 @@ func routeAnswers(e entry) map[string]map[string]any {
 	switch r.Stream {
 	case "":
 	case eventStream:
-		content[r.Stream] = map[string]any{"schema": eventSchema(r.Piece)}
+		content[r.Stream] = map[string]any{"schema": fields.EventSchema(r.Piece)}
 	default:
 		content[r.Stream] = map[string]any{"schema": fields.AnswerSchema(r.Piece)}
 	}
@@ -282,14 +282,6 @@ func headerComponents() map[string]any {
 		"WWW-Authenticate": map[string]any{"required": true, "schema": text, "description": "How to bring a key."},
 		"Retry-After":      map[string]any{"required": true, "schema": map[string]any{"type": "integer", "minimum": 1}, "description": "Seconds after which it may work."},
 	}
-}
-
-// eventSchema describes one server-sent event, whose data is JSON text.
-func eventSchema(piece any) map[string]any {
-	return map[string]any{"type": "object", "required": []string{"data"}, "properties": map[string]any{
-		"event": map[string]any{"type": "string"},
-		"data":  map[string]any{"type": "string", "contentMediaType": "application/json", "contentSchema": fields.AnswerSchema(piece)},
-	}}
 }
 
 // Reference writes the page of a dialect's routes and fields.

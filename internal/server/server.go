@@ -315,6 +315,9 @@ func (s *Server) row(c *call, r *http.Request, began time.Time) {
 		}
 		attrs = append(attrs, "prompt", u.Prompt, "cached", round(share, 3), "first", u.First.Round(time.Microsecond),
 			"tokens", u.Generated, "rate", round(speed, 1))
+		if u.Reasoning > 0 {
+			attrs = append(attrs, "reasoning", u.Reasoning)
+		}
 	}
 	if sum.End != "" {
 		attrs = append(attrs, "end", sum.End)

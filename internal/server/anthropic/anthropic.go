@@ -57,7 +57,7 @@ func (d *dialect) Routes() []server.Route {
 			Method: "POST", Path: "/v1/messages", Scope: auth.Infer, Summary: "Answer a conversation",
 			Doc: "With `stream` the answer comes as server-sent events: message_start, ping, content_block_start, content_block_delta, content_block_stop, " +
 				"message_delta, message_stop; after a failure, error. The refusal of `thread` has the code thread_unsupported_request, with which the vendor's " +
-				"SDKs go on by sending all messages. " + headersDoc,
+				"SDKs go on by sending all messages. Penalties of the model's settings pause inside of tool calls. " + server.ProgressDoc + " " + headersDoc,
 			Body: createTable, Objects: objects, Query: beta, Stream: "text/event-stream", Answers: []int{404, 529}, Handle: d.create,
 			Answer: messageBody{}, Piece: fields.Either{startEvent{}, plainEvent{}, blockStart{}, blockDelta{}, blockStop{}, endEvent{}, errorBody{}},
 		},

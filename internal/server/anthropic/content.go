@@ -44,7 +44,7 @@ var messageTable = &fields.Table[turn]{Name: "message", Where: messageRules, Fie
 
 var systemOutputTable = &fields.Table[turn]{Name: "output config of a system message", Fields: []fields.Field[turn]{
 	{Name: "effort", Type: efforts, Doc: "as in output_config; the last one counts", Set: func(m *turn, v fields.Value) error {
-		m.effort = effort(v.String())
+		m.effort = v.String()
 		return nil
 	}},
 }}

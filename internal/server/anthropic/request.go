@@ -106,12 +106,12 @@ var spoken = map[string]any{"type": "object", "required": []string{"role", "cont
 }}
 
 // forcedNeedsTools says that a call can be demanded only where there are tools.
-var forcedNeedsTools = map[string]any{
-	"if": map[string]any{"required": []string{"tool_choice"}, "properties": map[string]any{"tool_choice": map[string]any{
-		"type": "object", "required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"enum": []any{"any", "tool"}}},
-	}}},
-	"then": map[string]any{"required": []string{"tools"}, "properties": map[string]any{"tools": map[string]any{"type": "array", "minItems": 1}}},
-}
+var forcedNeedsTools = map[string]any{"anyOf": []any{
+	map[string]any{"properties": map[string]any{"tool_choice": map[string]any{"anyOf": []any{
+		map[string]any{"type": "null"}, map[string]any{"type": "object", "properties": map[string]any{"type": map[string]any{"enum": []any{"auto", "none"}}}},
+	}}}},
+	map[string]any{"required": []string{"tools"}, "properties": map[string]any{"tools": map[string]any{"type": "array", "minItems": 1}}},
+}}
 
 var countTable = &fields.Table[request]{Name: "POST /v1/messages/count_tokens", Where: []map[string]any{forcedNeedsTools}, Fields: shared()}
 
@@ -127,7 +127,7 @@ var createTable = &fields.Table[request]{Name: "POST /v1/messages", Where: []map
 	},
 	{Name: "stream", Type: fields.Bool(), Doc: "answer with server-sent events", Set: func(q *request, v fields.Value) error { q.stream = v.Bool(); return nil }},
 	{Name: "stop_sequences", Type: fields.List(fields.String().Pattern(`\S`)).Len(0, maxStops), Doc: "texts that end the answer", Set: setStops},
-	{Name: "temperature", Type: fields.Number(0, 1), Doc: "0 takes the most probable token. Not given: the model's setting, else 1", Set: func(q *request, v fields.Value) error {
+	{Name: "temperature", Type: fields.Number(0, 1), Doc: "0 takes the most probable token. Not given: the setting under the model's name, else what the model's makers say in its generation_config.json or GGUF keys general.sampling.*, else 1", Set: func(q *request, v fields.Value) error {
 		q.chat.Sampling.Temperature = v.Float32()
 		return nil
 	}},
@@ -260,21 +260,15 @@ func (q *request) think() error {
 var outputTable = &fields.Table[request]{Name: "output config", Fields: []fields.Field[request]{
 	{
 		Name: "effort", Type: efforts,
-		Doc: "for models that know efforts, of which xhigh and max are high; others think with any effort if thinking is not configured and they can",
-		Set: func(q *request, v fields.Value) error { q.chat.Effort = effort(v.String()); return nil },
+		Doc: "for models that know efforts, of which xhigh and max are high. Others think with any effort if thinking is not configured and they can; where no budget is given, " +
+			"low, medium and high end reasoning after 1024, 8192 and 24576 tokens",
+		Set: func(q *request, v fields.Value) error { q.chat.Effort = v.String(); return nil },
 	},
 	{Name: "format", Type: fields.Object("format").Only(nil), Doc: "refused: output cannot be held to a schema yet", Set: setFormat},
 	{Name: "task_budget", Use: fields.Refused, Doc: "models that run here know no budgets of tasks"},
 }}
 
 var efforts = fields.Enum("low", "medium", "high", "xhigh", "max")
-
-func effort(word string) string {
-	if word == "xhigh" || word == "max" {
-		return "high"
-	}
-	return word
-}
 
 // setFormat takes a format over; package chat refuses it.
 func setFormat(q *request, v fields.Value) error {

@@ -15,9 +15,11 @@ func AnswerSchema(v any) map[string]any {
 		return map[string]any{}
 	}
 	if list, ok := v.(Either); ok {
-		forms := make([]any, len(list))
-		for i, x := range list {
-			forms[i] = AnswerSchema(x)
+		var forms []any
+		for _, x := range list {
+			if _, ok := x.(Literal); !ok {
+				forms = append(forms, AnswerSchema(x))
+			}
 		}
 		return map[string]any{"anyOf": forms}
 	}
@@ -27,10 +29,30 @@ func AnswerSchema(v any) map[string]any {
 // Either is an answer of one of several types.
 type Either []any
 
+// Literal is a text that stands in a stream where else JSON stands.
+type Literal string
+
 var (
 	timeType = reflect.TypeFor[time.Time]()
 	rawType  = reflect.TypeFor[json.RawMessage]()
 )
+
+// EventSchema is the JSON Schema of a server-sent event whose data is JSON text of v's type, or one of the literals in v.
+func EventSchema(v any) map[string]any {
+	data := map[string]any{"type": "string", "contentMediaType": "application/json", "contentSchema": AnswerSchema(v)}
+	forms := []any{data}
+	if list, ok := v.(Either); ok {
+		for _, x := range list {
+			if l, ok := x.(Literal); ok {
+				forms = append(forms, map[string]any{"const": string(l)})
+			}
+		}
+	}
+	if len(forms) > 1 {
+		data = map[string]any{"anyOf": forms}
+	}
+	return map[string]any{"type": "object", "required": []string{"data"}, "properties": map[string]any{"event": map[string]any{"type": "string"}, "data": data}}
+}
 
 // schemer notes the structs that it is inside of: one inside itself is described as any object.
 type schemer struct{ inside []reflect.Type }

@@ -106,7 +106,9 @@ func (d *dialect) Routes() []server.Route {
 
 const promptDoc = "A prompt is never cut: one that does not fit into the context is refused with both counts. " +
 	"An answer that reaches the end of the context ends with done_reason length. " +
-	"An error after the first line of a stream is a line with an error field, the stream's last."
+	"An error after the first line of a stream is a line with an error field, the stream's last. " +
+	"A stream's request with the header X-Baleen-Progress: true gets lines without text while its prompt is computed, whose field `prefill` says " +
+	"how many tokens are ready, of these from the cache, and in all."
 
 func (d *dialect) root(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

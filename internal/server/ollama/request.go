@@ -56,7 +56,7 @@ func commonFields() []fields.Field[run] {
 			return err
 		}),
 		honoured("format", fields.String().Or(fields.Object("")).Only(""), `"json" or a JSON Schema: both are refused until output can be held to a format`, setFormat),
-		honoured("think", thinkType, "think before answering, which is the default of models that can; a level for models that know levels; refused for models that do not think", setThink),
+		honoured("think", thinkType, "think before answering, which is the default of models that can; a level for models that know levels, for others low, medium and high end the thinking after 1024, 8192 and 24576 tokens; refused for models that do not think", setThink),
 		honoured[run]("truncate", fields.Bool(), "false: refuse a prompt that does not fit. Prompts are never cut here, so true differs in nothing", nil),
 		honoured[run]("shift", fields.Bool(), "false: end the answer when the context is full. Contexts are never shifted here, so true differs in nothing", nil),
 		honoured("logprobs", fields.Bool(), "log probabilities of the answer's tokens", func(r *run, v fields.Value) error { r.logProbs = v.Bool(); return nil }),
@@ -122,9 +122,7 @@ func setFormat(r *run, v fields.Value) error {
 func setThink(r *run, v fields.Value) error {
 	on := v.Kind() == "string" || v.Bool()
 	r.think = &on
-	if r.effort = v.String(); r.effort == "max" {
-		r.effort = "high" // templates know no more
-	}
+	r.effort = v.String()
 	return nil
 }
 

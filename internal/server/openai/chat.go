@@ -24,7 +24,7 @@ func chatObjects() []fields.ObjectTable {
 
 var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Where: []map[string]any{
 	streamOnly, choiceNeedsTools,
-	needs("top_logprobs", map[string]any{"type": "integer", "minimum": 1}, "logprobs", map[string]any{"const": true}),
+	needs("top_logprobs", map[string]any{"enum": []any{nil, 0}}, "logprobs", map[string]any{"const": true}),
 }, Fields: append(classicFields(chatPart),
 	field(chatPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
 	fields.Field[chatRequest]{
@@ -54,7 +54,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 		Set: func(r *chatRequest, v fields.Value) error { r.choice = v; return nil },
 	},
 	field(chatPart, "parallel_tool_calls", fields.Bool(), "false allows at most one call in an answer", func(c *common, v fields.Value) error { c.req.SingleCall = !v.Bool(); return nil }),
-	field(chatPart, "reasoning_effort", efforts, "for models that know efforts; for others none and minimal switch reasoning off and the rest on", func(c *common, v fields.Value) error {
+	field(chatPart, "reasoning_effort", efforts, "for models that know efforts. For others none and minimal switch reasoning off and the rest on; low, medium and high end it after 1024, 8192 and 24576 tokens", func(c *common, v fields.Value) error {
 		c.req.Effort = v.String()
 		return nil
 	}),
@@ -65,7 +65,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 		return templateTable.DecodeValue(v, c)
 	}),
 	field(chatPart, "enable_thinking", fields.Bool(), "not OpenAI's: reasoning on or off", setThinking),
-	field(chatPart, "thinking_budget", fields.Int(1, anyHi), "not OpenAI's: tokens of reasoning after which the answer begins", func(c *common, v fields.Value) error {
+	field(chatPart, "thinking_budget", fields.Int(1, anyHi), "not OpenAI's: tokens of reasoning after which it is ended and the answer begins", func(c *common, v fields.Value) error {
 		c.req.ThinkingBudget = v.Int()
 		return nil
 	}),
@@ -158,7 +158,7 @@ func endStream(out *server.Writer, e *chat.Error) error {
 	if err := out.Event("", errorAnswer{errorOf(e)}); err != nil {
 		return err
 	}
-	if err := out.Data("[DONE]"); err != nil {
+	if err := out.Data(string(done)); err != nil {
 		return err
 	}
 	return e
@@ -378,5 +378,5 @@ func (d *dialect) endChat(out *server.Writer, q *chatRequest, c chunk, delta cha
 			return err
 		}
 	}
-	return out.Data("[DONE]")
+	return out.Data(string(done))
 }

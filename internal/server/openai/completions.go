@@ -29,7 +29,7 @@ func completionPart(r *completionRequest) *common { return &r.common }
 const defaultMaxTokens = 16
 
 var completionTable = &fields.Table[completionRequest]{Name: "completion request", Where: []map[string]any{
-	streamOnly, oneOfOne, needs("max_tokens", map[string]any{"const": 0}, "echo", map[string]any{"const": true}),
+	streamOnly, oneOfOne, needs("max_tokens", map[string]any{"anyOf": []any{map[string]any{"type": "null"}, map[string]any{"type": "integer", "minimum": 1}}}, "echo", map[string]any{"const": true}),
 }, Fields: append(classicFields(completionPart),
 	field(completionPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
 	fields.Field[completionRequest]{
@@ -400,5 +400,5 @@ func (c *completer) end(w http.ResponseWriter) error {
 			return err
 		}
 	}
-	return c.out.Data("[DONE]")
+	return c.out.Data(string(done))
 }

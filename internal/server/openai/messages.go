@@ -74,7 +74,7 @@ var contentType = fields.String().Or(fields.List(fields.Object("content part")))
 
 // messageRules are what messages checks.
 var messageRules = []map[string]any{
-	needs("role", map[string]any{"const": "tool"}, "tool_call_id", map[string]any{"type": "string", "minLength": 1}),
+	needs("role", map[string]any{"enum": []any{"developer", "system", "user", "assistant"}}, "tool_call_id", map[string]any{"type": "string", "minLength": 1}),
 	{"anyOf": []any{
 		map[string]any{"properties": map[string]any{"role": map[string]any{"const": "assistant"}}},
 		map[string]any{
@@ -251,7 +251,7 @@ func tools(v fields.Value, table *fields.Table[chat.Tool]) ([]chat.Tool, error) 
 var choiceWords = fields.Enum("none", "auto", "required")
 
 // choiceNeedsTools says that a call can be demanded only where there are tools.
-var choiceNeedsTools = needs("tool_choice", map[string]any{"not": map[string]any{"enum": []any{nil, "none", "auto"}}}, "tools", map[string]any{"type": "array", "minItems": 1})
+var choiceNeedsTools = needs("tool_choice", map[string]any{"enum": []any{nil, "none", "auto"}}, "tools", map[string]any{"type": "array", "minItems": 1})
 
 // A declared table says what stands in objects that are read where they are used.
 type declared = fields.Table[struct{}]

@@ -39,17 +39,18 @@ func (d *dialect) Routes() []server.Route {
 	return []server.Route{
 		{
 			Method: "POST", Path: "/v1/chat/completions", Scope: auth.Infer, Summary: "Answer a conversation",
-			Body: chatTable, Objects: append(chatObjects(), shared...), Answer: chatAnswer{}, Piece: fields.Either{chunk{}, errorAnswer{}}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.chat,
-			Doc: "Reasoning comes as `reasoning_content` beside `content`. Omitted `temperature` and `top_p` are 1, unless the model brings its own.",
+			Body: chatTable, Objects: append(chatObjects(), shared...), Answer: chatAnswer{}, Piece: fields.Either{chunk{}, errorAnswer{}, done}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.chat,
+			Doc: "Reasoning comes as `reasoning_content` beside `content`. " + drawDoc + server.ProgressDoc,
 		},
 		{
 			Method: "POST", Path: "/v1/completions", Scope: auth.Infer, Summary: "Continue a text, or fill a gap in it",
-			Body: completionTable, Objects: shared, Answer: textChunk{}, Piece: fields.Either{textChunk{}, errorAnswer{}}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.completions,
+			Body: completionTable, Objects: shared, Answer: textChunk{}, Piece: fields.Either{textChunk{}, errorAnswer{}, done}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.completions,
+			Doc: drawDoc + server.ProgressDoc,
 		},
 		{
 			Method: "POST", Path: "/v1/responses", Scope: auth.Infer, Summary: "Answer with items, with the conversation kept by the server",
 			Body: responseTable, Objects: responseObjects(), Answer: responseOut{}, Piece: map[string]any{}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.responses,
-			Doc: "Responses are kept in memory, the last thousand of them, until the server ends. Reasoning comes as items with its whole text.",
+			Doc: "Responses are kept in memory, the last thousand of them, until the server ends. Reasoning comes as items with its whole text. " + drawDoc + server.ProgressDoc,
 		},
 		{
 			Method: "POST", Path: "/v1/responses/input_tokens", Scope: auth.Infer, Summary: "Count the tokens of a request",
@@ -62,6 +63,13 @@ func (d *dialect) Routes() []server.Route {
 		{Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "Describe a model", Answer: modelObject{}, Handle: d.model},
 	}
 }
+
+const drawDoc = "How tokens are drawn that the request says nothing of is taken from the settings under the model's name, then from what the model's " +
+	"makers put into its checkpoint, then from OpenAI's documentation: `temperature` and `top_p` 1. With `temperature` 0 the makers' settings do not count. " +
+	"Penalties pause inside of tool calls. "
+
+// done ends streams.
+const done = fields.Literal("[DONE]")
 
 // An errorBody is OpenAI's error object.
 type errorBody struct {

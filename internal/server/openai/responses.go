@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/baleenrun/baleen/internal/sample"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
 )
@@ -172,6 +173,14 @@ func (d *dialect) newResponse(q *responseRequest, model string) *responseOut {
 	return o
 }
 
+// drawn notes what the answer is drawn with.
+func (o *responseOut) drawn(p sample.Params) {
+	o.Temperature = &p.Temperature
+	if p.TopP > 0 {
+		o.TopP = &p.TopP
+	}
+}
+
 func (d *dialect) responses(w http.ResponseWriter, r *http.Request) error {
 	q, err := d.decodeResponse(r)
 	if err != nil {
@@ -193,6 +202,7 @@ func (d *dialect) responses(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer s.Close()
 	b := &builder{d: d, q: q, o: d.newResponse(q, s.Model())}
+	b.o.drawn(s.Sampling())
 	if q.stream {
 		b.out = out
 	}

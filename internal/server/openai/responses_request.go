@@ -123,7 +123,7 @@ var responseTable = &fields.Table[responseRequest]{Name: "response request", Whe
 )}
 
 var reasoningTable = &fields.Table[common]{Name: "reasoning", Fields: []fields.Field[common]{
-	{Name: "effort", Type: efforts, Doc: "for models that know efforts; for others none and minimal switch reasoning off and the rest on", Set: func(c *common, v fields.Value) error {
+	{Name: "effort", Type: efforts, Doc: "for models that know efforts. For others none and minimal switch reasoning off and the rest on; low, medium and high end it after 1024, 8192 and 24576 tokens", Set: func(c *common, v fields.Value) error {
 		c.req.Effort = v.String()
 		return nil
 	}},
@@ -143,12 +143,15 @@ var textTable = &fields.Table[common]{Name: "text", Fields: []fields.Field[commo
 // responseToolTable decodes a tool of responses.
 var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Where: []map[string]any{
 	{"anyOf": []any{
-		map[string]any{"properties": map[string]any{"type": map[string]any{"const": "namespace"}}},
-		map[string]any{"properties": map[string]any{"tools": map[string]any{"type": "null"}}},
+		map[string]any{"required": []string{"tools"}, "properties": map[string]any{
+			"type":  map[string]any{"const": "namespace"},
+			"tools": map[string]any{"type": "array", "items": map[string]any{"properties": map[string]any{"type": map[string]any{"enum": []any{"function", "custom"}}}}},
+		}},
+		map[string]any{"properties": map[string]any{"type": map[string]any{"enum": []any{"function", "custom"}}, "tools": map[string]any{"type": "null"}}},
 	}},
-	needs("type", map[string]any{"const": "namespace"}, "tools", map[string]any{"type": "array", "items": map[string]any{"properties": map[string]any{"type": map[string]any{"not": map[string]any{"const": "namespace"}}}}}),
 }, Fields: append([]fields.Field[chat.Tool]{
-	{Name: "type", Type: fields.String().Only("function", "custom", "namespace"), Required: true, Doc: "function, custom or namespace", Set: func(_ *chat.Tool, v fields.Value) error { return responseToolKind(v) }},	{Name: "format", Type: fields.Object("format"), Doc: "of a custom tool: text; a grammar is told to the model and not enforced", Set: func(t *chat.Tool, v fields.Value) error {
+	{Name: "type", Type: fields.String().Only("function", "custom", "namespace"), Required: true, Doc: "function, custom or namespace", Set: func(_ *chat.Tool, v fields.Value) error { return responseToolKind(v) }},
+	{Name: "format", Type: fields.Object("format"), Doc: "of a custom tool: text; a grammar is told to the model and not enforced", Set: func(t *chat.Tool, v fields.Value) error {
 		if def, ok := v.Get("definition"); ok {
 			t.Description += "\n\nIts input follows this grammar:\n" + def.String()
 		}
@@ -312,8 +315,11 @@ func (ir *itemReader) item(v fields.Value) error {
 	case "message":
 		return ir.message(v)
 	case "reasoning":
-		m := ir.assistant(v.Path)
-		m.Reasoning += reasoningOf(v)
+		text, err := reasoningOf(v)
+		if err != nil {
+			return err
+		}
+		ir.assistant(v.Path).Reasoning += text
 		return nil
 	case "function_call", "custom_tool_call":
 		return ir.call(v, kind)
@@ -448,24 +454,31 @@ func seal(reasoning string) string {
 	return base64.StdEncoding.EncodeToString([]byte(sealPrefix + reasoning))
 }
 
-// reasoningOf reads a reasoning item.
-func reasoningOf(v fields.Value) string {
-	var b strings.Builder
+// reasoningOf reads a reasoning item: the first of its fields that says something.
+func reasoningOf(v fields.Value) (string, error) {
+	said := ""
 	for _, name := range []string{"content", "summary"} {
 		list, ok := v.Get(name)
 		if !ok {
 			continue
 		}
+		var b strings.Builder
 		for _, it := range list.Items() {
+			if err := reasoningText.DecodeValue(it, &struct{}{}); err != nil {
+				return "", err
+			}
 			b.WriteString(text(it, "text"))
 		}
-		if b.Len() > 0 {
-			return b.String()
+		if said == "" {
+			said = b.String()
 		}
+	}
+	if said != "" {
+		return said, nil
 	}
 	raw, err := base64.StdEncoding.DecodeString(text(v, "encrypted_content"))
 	if rest, ok := strings.CutPrefix(string(raw), sealPrefix); err == nil && ok {
-		return rest
+		return rest, nil
 	}
-	return ""
+	return "", nil
 }

@@ -33,7 +33,7 @@ func samplingFields[T any](part func(*T) *common) []fields.Field[T] {
 		return func(c *common, v fields.Value) error { f(&c.req.Sampling, v); return nil }
 	}
 	return []fields.Field[T]{
-		field(part, "temperature", fields.Number(0, 2), "0 takes the most probable token, higher is more varied; 1 where it is left out and the model brings no value",
+		field(part, "temperature", fields.Number(0, 2), "0 takes the most probable token, higher is more varied. Left out: the setting under the model's name, else what the model's makers say in its generation_config.json or GGUF keys general.sampling.*, else 1",
 			set(func(s *chat.Sampling, v fields.Value) { s.Temperature = v.Float32() })),
 		field(part, "top_p", fields.Number(0, 1), "choose among the most probable tokens that reach this probability together",
 			set(func(s *chat.Sampling, v fields.Value) { s.TopP = v.Float32() })),
@@ -86,14 +86,15 @@ var biasType = fields.Object("map of token ids to numbers from -100 to 100").Whe
 })
 
 // streamOnly says that stream_options need stream.
-var streamOnly = needs("stream_options", map[string]any{"type": "object"}, "stream", map[string]any{"const": true})
+var streamOnly = needs("stream_options", map[string]any{"type": "null"}, "stream", map[string]any{"const": true})
 
-// needs says that a request whose field is as given must have another field as given.
-func needs(field string, is any, other string, must any) map[string]any {
-	return map[string]any{
-		"if":   map[string]any{"required": []string{field}, "properties": map[string]any{field: is}},
-		"then": map[string]any{"required": []string{other}, "properties": map[string]any{other: must}},
-	}
+// needs says that a request must have another field as given, unless its field is as given. That both are said by one
+// choice lets programs that make up requests choose instead of try.
+func needs(field string, unless any, other string, must any) map[string]any {
+	return map[string]any{"anyOf": []any{
+		map[string]any{"properties": map[string]any{field: unless}},
+		map[string]any{"required": []string{other}, "properties": map[string]any{other: must}},
+	}}
 }
 
 var streamOptionsTable = &fields.Table[common]{Name: "stream_options", Fields: []fields.Field[common]{

@@ -3,6 +3,7 @@ package openai
 import (
 	"container/list"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -148,7 +149,7 @@ func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
 	if after := query.Get("after"); after != "" {
 		i := slices.IndexFunc(items, func(raw json.RawMessage) bool { return idOf(raw) == after })
 		if i < 0 {
-			return chat.Invalidf("after", "the response has no item %q", after)
+			return &chat.Error{Kind: chat.NotFound, Field: "after", Msg: fmt.Sprintf("the response has no item %q", after)}
 		}
 		items = items[i+1:]
 	}
