@@ -40,7 +40,7 @@ sdks:
 test-harness: export BALEEN_TEST_HARNESSES = $(CURDIR)/.cache/harnesses
 test-harness:
 	scripts/get-harnesses $(BALEEN_TEST_HARNESSES)
-	$(GO) test -timeout 20m -count 1 ./internal/server/servertest/harness
+	$(GO) test -timeout 30m -count 1 ./internal/server/servertest/harness
 
 unit: export BALEEN_TEST_MODELS = 1
 unit: export BALEEN_TEST_PYTHON = $(CURDIR)/.cache/sdk/python/bin/python

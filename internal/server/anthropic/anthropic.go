@@ -41,7 +41,7 @@ func (d *dialect) Claims(r *http.Request) int {
 }
 
 const headersDoc = "The headers anthropic-version, anthropic-beta, anthropic-workspace-id and anthropic-user-profile-id are accepted and " +
-	"change nothing: fields that the vendor has behind a beta need none here. The answer's request-id is that of X-Request-Id."
+	"change nothing but where a field says so: fields that the vendor has behind a beta need none here. The answer's request-id is that of X-Request-Id."
 
 // Routes lists the vendor's operations that a server of local models can have.
 func (d *dialect) Routes() []server.Route {
@@ -147,7 +147,7 @@ func (d *dialect) read(w http.ResponseWriter, r *http.Request, table *fields.Tab
 	if err != nil {
 		return nil, err
 	}
-	req := &request{}
+	req := &request{thinking: thinking{whole: interleaved(r)}}
 	if err := table.Decode(body, req); err != nil {
 		return nil, err
 	}
@@ -155,6 +155,11 @@ func (d *dialect) read(w http.ResponseWriter, r *http.Request, table *fields.Tab
 		return nil, err // a client that names a wrong model should learn that first
 	}
 	return req, req.finish()
+}
+
+// interleaved tells whether a client asks for reasoning between calls, by the name that the vendor gave it as a beta.
+func interleaved(r *http.Request) bool {
+	return strings.Contains(strings.Join(r.Header.Values("Anthropic-Beta"), ","), "interleaved-thinking-2025-05-14")
 }
 
 // header sets the vendor's own header of the request's id: SDKs show it with errors.

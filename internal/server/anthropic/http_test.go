@@ -464,3 +464,15 @@ func TestSameTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestInterleavedBudget: with interleaved thinking the budget is the whole turn's, which is more than one answer's.
+func TestInterleavedBudget(t *testing.T) {
+	w := newWorld(t, servertest.Options{})
+	body := with(hi, `"thinking":{"type":"enabled","budget_tokens":2000}`)
+	wantError(t, w.Post(t, "/v1/messages", body), 400, "invalid_request_error", "max_tokens: 2000 must be greater than thinking.budget_tokens, 2000")
+	for _, beta := range []string{"interleaved-thinking-2025-05-14", "files-api-2025-04-14, interleaved-thinking-2025-05-14"} {
+		if r := w.Post(t, "/v1/messages", body, "anthropic-beta", beta); r.Status != 200 {
+			t.Errorf("%s: %d %s", beta, r.Status, r.Body)
+		}
+	}
+}

@@ -35,6 +35,9 @@ type thinking struct {
 	set    bool // budget
 	omit   bool
 	field  string
+	// whole tells that the budget is that of all reasoning between the calls of a turn, as with the vendor's
+	// interleaved thinking: it may be more than one answer's max_tokens.
+	whole bool
 }
 
 // Limits of the vendor.
@@ -210,7 +213,7 @@ var thinkingTable = &fields.Table[thinking]{Name: "thinking", Where: []map[strin
 	},
 	{
 		Name: "budget_tokens", Type: fields.Int(1, unlimited),
-		Doc: "with enabled, where it is required: tokens of reasoning after which it is ended and the answer begins; less than max_tokens. The vendor's least budget, 1024, is not asked for",
+		Doc: "with enabled, where it is required: tokens of reasoning after which it is ended and the answer begins; less than max_tokens, unless anthropic-beta has interleaved-thinking-2025-05-14. The vendor's least budget, 1024, is not asked for",
 		Set: func(t *thinking, v fields.Value) error { t.budget, t.set = v.Int(), true; return nil },
 	},
 	{
@@ -240,7 +243,7 @@ func (q *request) think() error {
 			e := chat.Invalidf(t.field+".enabled.budget_tokens", "this field is missing")
 			e.Missing = true
 			return e
-		case q.chat.MaxTokens > 0 && t.budget >= q.chat.MaxTokens:
+		case !t.whole && q.chat.MaxTokens > 0 && t.budget >= q.chat.MaxTokens:
 			return chat.Invalidf("max_tokens", "%d must be greater than thinking.budget_tokens, %d", q.chat.MaxTokens, t.budget)
 		case q.choice == "any" || q.choice == "tool":
 			return chat.Invalidf("thinking", "thinking may not be enabled when tool_choice forces a call: use tool_choice auto")

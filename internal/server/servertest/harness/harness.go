@@ -19,7 +19,8 @@ type Setup struct {
 
 // A Harness is a program and what it is told. Nothing of the caller's own environment reaches it.
 type Harness struct {
-	Name    string // of its command
+	Name    string // of what is run
+	Command string
 	Dialect string // of the server that it speaks: chat, responses or messages
 
 	// Reads returns the name and the arguments of the call that reads a file of the working folder.
@@ -32,14 +33,30 @@ type Harness struct {
 // Context is the size of context that harnesses are told of.
 const Context = 200000
 
-// All are the harnesses that the server is tested with.
+// All are the harnesses that the server is tested with, each speaking the dialect that it is used with most.
 func All() []Harness {
-	return []Harness{claude(), codex(), opencode(), copilot(), pi(), qwen()}
+	return []Harness{claude(), codex(), opencode(), copilot("chat"), pi("chat"), qwen("chat")}
+}
+
+// Others are harnesses of All that can speak more dialects, speaking these.
+func Others() []Harness {
+	return []Harness{
+		copilot("responses"), copilot("messages"), pi("responses"), pi("messages"), qwen("responses"), qwen("messages"),
+	}
+}
+
+// named names a harness that speaks several dialects.
+func named(command, dialect string) Harness {
+	h := Harness{Name: command, Command: command, Dialect: dialect}
+	if dialect != "chat" {
+		h.Name += "-" + dialect
+	}
+	return h
 }
 
 func claude() Harness {
 	return Harness{
-		Name: "claude", Dialect: "messages",
+		Name: "claude", Command: "claude", Dialect: "messages",
 		Reads: func(s Setup, file string) (string, map[string]any) {
 			return "Read", map[string]any{"file_path": filepath.Join(s.Work, file)}
 		},
@@ -59,7 +76,7 @@ func claude() Harness {
 
 func codex() Harness {
 	return Harness{
-		Name: "codex", Dialect: "responses",
+		Name: "codex", Command: "codex", Dialect: "responses",
 		Reads: func(_ Setup, file string) (string, map[string]any) {
 			return "exec_command", map[string]any{"cmd": "cat " + file}
 		},
@@ -97,7 +114,7 @@ env_key = "BALEEN_KEY"
 
 func opencode() Harness {
 	return Harness{
-		Name: "opencode", Dialect: "chat",
+		Name: "opencode", Command: "opencode", Dialect: "chat",
 		Reads: func(s Setup, file string) (string, map[string]any) {
 			return "read", map[string]any{"filePath": filepath.Join(s.Work, file)}
 		},
@@ -121,63 +138,78 @@ func opencode() Harness {
 	}
 }
 
-func copilot() Harness {
-	return Harness{
-		Name: "copilot", Dialect: "chat",
-		Reads: func(s Setup, file string) (string, map[string]any) {
-			return "view", map[string]any{"path": filepath.Join(s.Work, file)}
-		},
-		Env: func(s Setup) []string {
-			return []string{
-				"COPILOT_PROVIDER_BASE_URL=" + s.URL + "/v1", "COPILOT_PROVIDER_WIRE_API=completions", "COPILOT_PROVIDER_API_KEY=none",
-				"COPILOT_MODEL=" + s.Model, "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
-			}
-		},
-		Args: func(_ Setup, prompt string) []string {
-			return []string{"-p", prompt, "--allow-all-tools", "--disable-builtin-mcps", "--disable-client-telemetry"}
-		},
+func copilot(dialect string) Harness {
+	h := named("copilot", dialect)
+	h.Reads = func(s Setup, file string) (string, map[string]any) {
+		return "view", map[string]any{"path": filepath.Join(s.Work, file)}
 	}
+	h.Env = func(s Setup) []string {
+		env := []string{
+			"COPILOT_PROVIDER_API_KEY=none", "COPILOT_MODEL=" + s.Model, "COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
+		}
+		switch dialect {
+		case "messages":
+			return append(env, "COPILOT_PROVIDER_TYPE=anthropic", "COPILOT_PROVIDER_BASE_URL="+s.URL)
+		case "responses":
+			return append(env, "COPILOT_PROVIDER_BASE_URL="+s.URL+"/v1", "COPILOT_PROVIDER_WIRE_API=responses")
+		default:
+			return append(env, "COPILOT_PROVIDER_BASE_URL="+s.URL+"/v1", "COPILOT_PROVIDER_WIRE_API=completions")
+		}
+	}
+	h.Args = func(_ Setup, prompt string) []string {
+		return []string{"-p", prompt, "--allow-all-tools", "--disable-builtin-mcps", "--disable-client-telemetry"}
+	}
+	return h
 }
 
-func pi() Harness {
-	return Harness{
-		Name: "pi", Dialect: "chat",
-		Reads: func(s Setup, file string) (string, map[string]any) {
-			return "read", map[string]any{"path": filepath.Join(s.Work, file)}
-		},
-		Files: func(s Setup) map[string]string {
-			return map[string]string{".pi/agent/models.json": text(map[string]any{"providers": map[string]any{"baleen": map[string]any{
-				"baseUrl": s.URL + "/v1", "api": "openai-completions", "apiKey": "none",
-				"models": []any{map[string]any{"id": s.Model, "contextWindow": Context, "maxTokens": 4096}},
-			}}})}
-		},
-		Env: func(Setup) []string { return []string{"PI_OFFLINE=1", "PI_TELEMETRY=0", "PI_SKIP_VERSION_CHECK=1"} },
-		Args: func(s Setup, prompt string) []string {
-			return []string{"--provider", "baleen", "--model", s.Model, "--offline", "-p", prompt}
-		},
+func pi(dialect string) Harness {
+	h := named("pi", dialect)
+	h.Reads = func(s Setup, file string) (string, map[string]any) {
+		return "read", map[string]any{"path": filepath.Join(s.Work, file)}
 	}
+	h.Files = func(s Setup) map[string]string {
+		api, url := "openai-completions", s.URL+"/v1"
+		switch dialect {
+		case "responses":
+			api = "openai-responses"
+		case "messages":
+			api, url = "anthropic-messages", s.URL
+		}
+		return map[string]string{".pi/agent/models.json": text(map[string]any{"providers": map[string]any{"baleen": map[string]any{
+			"baseUrl": url, "api": api, "apiKey": "none",
+			"models": []any{map[string]any{"id": s.Model, "contextWindow": Context, "maxTokens": 4096}},
+		}}})}
+	}
+	h.Env = func(Setup) []string { return []string{"PI_OFFLINE=1", "PI_TELEMETRY=0", "PI_SKIP_VERSION_CHECK=1"} }
+	h.Args = func(s Setup, prompt string) []string {
+		return []string{"--provider", "baleen", "--model", s.Model, "--offline", "-p", prompt}
+	}
+	return h
 }
 
-func qwen() Harness {
-	return Harness{
-		Name: "qwen", Dialect: "chat",
-		Reads: func(s Setup, file string) (string, map[string]any) {
-			return "read_file", map[string]any{"file_path": filepath.Join(s.Work, file)}
-		},
-		Files: func(Setup) map[string]string {
-			return map[string]string{".qwen/settings.json": text(map[string]any{
-				"general":   map[string]any{"enableAutoUpdate": false},
-				"privacy":   map[string]any{"usageStatisticsEnabled": false},
-				"telemetry": map[string]any{"enabled": false},
-			})}
-		},
-		Env: func(s Setup) []string {
-			return []string{"OPENAI_BASE_URL=" + s.URL + "/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=" + s.Model, "QWEN_TELEMETRY_ENABLED=false"}
-		},
-		Args: func(_ Setup, prompt string) []string {
-			return []string{"--auth-type", "openai", "--approval-mode", "yolo", "-p", prompt}
-		},
+func qwen(dialect string) Harness {
+	h := named("qwen", dialect)
+	h.Reads = func(s Setup, file string) (string, map[string]any) {
+		return "read_file", map[string]any{"file_path": filepath.Join(s.Work, file)}
 	}
+	h.Files = func(Setup) map[string]string {
+		return map[string]string{".qwen/settings.json": text(map[string]any{
+			"general":   map[string]any{"enableAutoUpdate": false},
+			"privacy":   map[string]any{"usageStatisticsEnabled": false},
+			"telemetry": map[string]any{"enabled": false},
+		})}
+	}
+	h.Env = func(s Setup) []string {
+		if dialect == "messages" {
+			return []string{"ANTHROPIC_BASE_URL=" + s.URL, "ANTHROPIC_API_KEY=none", "ANTHROPIC_MODEL=" + s.Model, "QWEN_TELEMETRY_ENABLED=false"}
+		}
+		return []string{"OPENAI_BASE_URL=" + s.URL + "/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=" + s.Model, "QWEN_TELEMETRY_ENABLED=false"}
+	}
+	h.Args = func(_ Setup, prompt string) []string {
+		auth := map[string]string{"chat": "openai", "responses": "openai-responses", "messages": "anthropic"}[dialect]
+		return []string{"--auth-type", auth, "--approval-mode", "yolo", "-p", prompt}
+	}
+	return h
 }
 
 // text writes a setting as JSON.
