@@ -10,10 +10,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/baleenrun/baleen/internal/config"
@@ -61,6 +64,8 @@ var errFailed = errors.New("failed")
 type app struct {
 	io  IO
 	cfg config.Config
+
+	unknown error // help was asked for a command that does not exist
 }
 
 // Main runs one command line and returns the exit status. Whatever goes wrong is one line on standard error.
@@ -88,6 +93,9 @@ func Main(args []string, sys IO) (status int) {
 	root.SetOut(sys.Out)
 	root.SetErr(sys.Err)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = a.unknown
+	}
 	var usage usageError
 	switch {
 	case err == nil:
@@ -152,11 +160,70 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
+	help := root.HelpFunc()
+	root.SetHelpCommand(helpCommand(root))
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		// Help that is asked for a command which does not exist is no help.
+		if names := positional(args); cmd == root && len(names) > 0 {
+			a.unknown = root.Args(root, names)
+			return
+		}
+		help(cmd, args)
+	})
 	root.AddCommand(a.runCommand(), a.pullCommand(), a.listCommand(), a.showCommand(), a.rmCommand(), a.cpCommand(),
 		a.tokenizeCommand(), a.detokenizeCommand(), a.templateCommand(), a.doctorCommand(),
 		a.evalCommand(), a.benchCommand(), a.verifyCommand(), a.synthCommand(), a.versionCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand())
 	return root
+}
+
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Help about a command",
+		Example: "  baleen help run",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range root.Commands() {
+				if c.IsAvailableCommand() && len(args) == 0 {
+					names = append(names, c.Name()+"\t"+c.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, _, err := root.Find(args)
+			if err != nil || cmd == root && len(args) > 0 {
+				return root.Args(root, args)
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+// positional returns what is no flag.
+func positional(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(s string) bool { return strings.HasPrefix(s, "-") })
+}
+
+// flagError words what a flag cannot take.
+func flagError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	want := map[string]string{
+		"int": "a whole number", "uint64": "a whole number that is not negative", "float32": "a number", "float64": "a number",
+		"bool": "true or false", "duration": "a time such as 30s or 5m",
+	}[bad.GetFlag().Value.Type()]
+	if num := new(strconv.NumError); want == "" && errors.As(err, &num) {
+		want = "whole numbers"
+	}
+	if want == "" {
+		return fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())
+	}
+	return fmt.Errorf("--%s wants %s, not %q", bad.GetFlag().Name, want, bad.GetValue())
 }
 
 // argsBetween wants at least lo and at most hi arguments; want names them.

@@ -162,7 +162,15 @@ func TestUsageErrors(t *testing.T) {
 		want string
 	}{
 		{[]string{"rum"}, `there is no command "rum"; did you mean run`},
+		{[]string{"rum", "--help"}, `there is no command "rum"; did you mean run`},
+		{[]string{"--help", "rum"}, `there is no command "rum"`},
+		{[]string{"help", "rum"}, `there is no command "rum"`},
 		{[]string{"run"}, "there is no prompt"},
+		{[]string{"run", "--seed", "-1", "hi"}, `--seed wants a whole number that is not negative, not "-1"`},
+		{[]string{"run", "--temperature", "hot", "hi"}, `--temperature wants a number, not "hot"`},
+		{[]string{"serve", "--keep-alive", "soon"}, `--keep-alive wants a time such as 30s or 5m, not "soon"`},
+		{[]string{"bench", model, "--streams", "a"}, `--streams wants whole numbers, not "a"`},
+		{[]string{"synth", filepath.Dir(model), "--shape", "tiny"}, "is no regular file: name the file to write"},
 		{[]string{"run", "a", "b", "c"}, "put the prompt in quotes"},
 		{[]string{"run", "--max-tokens", "-1", "hi"}, "--max-tokens is -1"},
 		{[]string{"run", "--temperature", "-1", "hi"}, "temperature is -1"},

@@ -49,6 +49,9 @@ func (a *app) synthCommand() *cobra.Command {
 
 // synth writes beside the file and renames, so that FILE is whole or not there.
 func (a *app) synth(ctx context.Context, path string, s synth.Shape, r synth.Recipe, seed uint64) (err error) {
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
+		return usagef("%s is no regular file: name the file to write, such as %s", path, filepath.Join(path, s.Name+".gguf"))
+	}
 	need := synth.Size(s, r)
 	if free, err := store.FreeBytes(filepath.Dir(path)); err == nil && free < need {
 		return fmt.Errorf("%s needs %s, %s has %s free", path, fetch.Bytes(need), filepath.Dir(path), fetch.Bytes(free))
