@@ -35,6 +35,7 @@ import (
 type options struct {
 	listen, rules, record, name, key string
 	store                            bool
+	context                          int
 }
 
 func main() {
@@ -45,6 +46,7 @@ func main() {
 	flag.StringVar(&o.name, "name", "scripted", "name of the model")
 	flag.StringVar(&o.key, "api-key", "", "key that requests must bring; none: no key is needed")
 	flag.BoolVar(&o.store, "store", false, "take changes of models, in a folder that goes when the server ends; nothing is fetched")
+	flag.IntVar(&o.context, "context", 1<<20, "tokens that the model takes")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "scripted:", err)
@@ -93,7 +95,7 @@ func run(o options) error {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "scripted.gguf")
-	if err := (servertest.Checkpoint{Context: 1 << 20}).Write(path); err != nil {
+	if err := (servertest.Checkpoint{Context: o.context}).Write(path); err != nil {
 		return err
 	}
 	backend, err := servertest.NewBackend(path, script)
@@ -101,7 +103,7 @@ func run(o options) error {
 		return err
 	}
 	p := pool.New(pool.Options[*chat.Model]{KeepAlive: -1, Open: func(ctx context.Context, key string, _ int64) (*chat.Model, error) {
-		return chat.Open(ctx, key, model.Options{Backend: backend, Context: 1 << 20, CacheTokens: 2 << 20, MaxRows: 4096, Budget: &model.Budget{Available: 1 << 40, Total: 1 << 40}})
+		return chat.Open(ctx, key, model.Options{Backend: backend, Context: o.context, CacheTokens: 2 * o.context, MaxRows: 4096, Budget: &model.Budget{Available: 1 << 40, Total: 1 << 40}})
 	}})
 	metrics := server.NewMetrics()
 	have, changes := catalog(o, dir, path)
