@@ -1,6 +1,7 @@
 package fields
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -87,6 +88,85 @@ func TestDocuments(t *testing.T) {
 	s := Schema(thingTable)
 	if s["additionalProperties"] != false || len(s["properties"].(map[string]any)) != len(thingTable.Fields) {
 		t.Errorf("%v", s)
+	}
+}
+
+// TestTypesOfDocuments compares what types say in documents, and that saying more changes nothing of what is checked.
+func TestTypesOfDocuments(t *testing.T) {
+	for _, c := range []struct {
+		t               Type
+		want, good, bad string
+	}{
+		{Int(1, 5).Only(1), `{"enum":[1]}`, "5", "6"},
+		{Enum("a", "b").Only("a"), `{"enum":["a"]}`, `"b"`, `"c"`},
+		{String().NotEmpty(), `{"minLength":1,"type":"string"}`, `""`, "1"},
+		{String().Or(List(String().Pattern("^a$")).Len(1, 2)), `{"anyOf":[{"type":"string"},{"items":{"pattern":"^a$","type":"string"},"maxItems":2,"minItems":1,"type":"array"}]}`, `["b"]`, `[]`},
+		{Int(-1<<63, 1<<63), `{"maximum":9223372036854775807,"minimum":-9223372036854775808,"type":"integer"}`, "9223372036854775807", "9223372036854775808"},
+		{Int(0, 1<<53-1), `{"maximum":9007199254740991,"minimum":0,"type":"integer"}`, "9007199254740991", "9007199254740992"},
+		{Object("thing").Where(map[string]any{"minProperties": 1}), `{"minProperties":1,"type":"object","x-object":"thing"}`, `{}`, `[]`},
+	} {
+		b, err := json.Marshal(c.t.Schema())
+		if err != nil || string(b) != c.want {
+			t.Errorf("%s, %v, want %s", b, err, c.want)
+		}
+		if err := c.t.check(Value{Raw: []byte(c.good)}); err != nil {
+			t.Errorf("%s: %s: %v", c.want, c.good, err)
+		}
+		if c.t.check(Value{Raw: []byte(c.bad)}) == nil {
+			t.Errorf("%s: %s is accepted", c.want, c.bad)
+		}
+	}
+}
+
+func TestCheckText(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		t    Type
+		good bool
+	}{
+		{"5", Int(1, 9), true},
+		{"50", Int(1, 9), false},
+		{"five", Int(1, 9), false},
+		{"", Int(1, 9), false},
+		{"true", Bool(), true},
+		{"1", Bool(), false},
+		{"null", Bool(), false},
+		{"asc", Enum("asc", "desc"), true},
+		{"up", Enum("asc", "desc"), false},
+		{"\xff\"", String(), true},
+	} {
+		if err := CheckText("p", c.text, c.t); (err == nil) != c.good {
+			t.Errorf("%q as %s: %v", c.text, c.t.Text(), err)
+		}
+	}
+}
+
+// TestAnswerSchema compares the schema of types with what encoding/json does with them.
+func TestAnswerSchema(t *testing.T) {
+	type inner struct {
+		N int `json:"n"`
+	}
+	type tree struct {
+		inner
+		Name   string           `json:"name" schema:"a,b"`
+		List   []tree           `json:"list"`
+		Maybe  *inner           `json:"maybe"`
+		Absent *bool            `json:"absent,omitempty"`
+		Map    map[string]int64 `json:"map,omitempty"`
+		Raw    json.RawMessage  `json:"raw"`
+		Hidden int              `json:"-"`
+	}
+	const want = `{"additionalProperties":false,"properties":{"absent":{"type":"boolean"},"list":{"items":{"type":"object"},"type":"array"},` +
+		`"map":{"additionalProperties":{"type":"integer"},"type":"object"},"maybe":{"anyOf":[{"additionalProperties":false,"properties":{"n":{"type":"integer"}},` +
+		`"required":["n"],"type":"object"},{"type":"null"}]},"n":{"type":"integer"},"name":{"enum":["a","b"],"type":"string"},"raw":{}},` +
+		`"required":["n","name","list","maybe","raw"],"type":"object"}`
+	b, err := json.Marshal(AnswerSchema(tree{}))
+	if err != nil || string(b) != want {
+		t.Errorf("%s, %v\nwant %s", b, err, want)
+	}
+	events, err := json.Marshal(EventSchema(Either{inner{}, Literal("[DONE]")}))
+	if err != nil || !strings.Contains(string(events), `{"const":"[DONE]"}`) || !strings.Contains(string(events), `"contentMediaType":"application/json"`) {
+		t.Errorf("%s, %v", events, err)
 	}
 }
 

@@ -258,7 +258,8 @@ func (t Type) Pattern(re string) Type { return t.Where(map[string]any{"pattern":
 
 // Only says that Set refuses all values but these, though they are documented ones.
 func (t Type) Only(values ...any) Type {
-	return Type{kinds: t.kinds, enum: t.enum, items: t.items, oneOf: t.oneOf, only: values}
+	t.only = values
+	return t
 }
 
 // Duration is a string that time.ParseDuration reads, such as 10m; Set reads it.
