@@ -28,7 +28,7 @@ type builder struct {
 func build(c *config, fam *family, m *model) *plan.Plan {
 	b := &builder{c: c, fam: fam, src: c.source, used: map[string]bool{}, m: m, buffers: map[string]int{}, layer: -1}
 	b.p = &plan.Plan{Family: fam.name, Vocab: m.vocab, Context: m.context}
-	if c.limit > 0 && c.limit < m.context {
+	if c.limit > 0 {
 		b.p.Context = c.limit
 	}
 	if !c.gguf {

@@ -115,7 +115,7 @@ func TestGoldens(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			skipUnknown(t, dir)
 			g := readGolden(t, dir)
-			worst := compare(t, planref.Run(lower(t, dir, Options{}), g.ids), g.logits)
+			worst := compare(t, planref.Run(lower(t, dir, Options{Context: len(g.ids)}), g.ids), g.logits)
 			t.Logf("%s: %.3f of the tolerance", filepath.Base(dir), worst)
 		})
 	}

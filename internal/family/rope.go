@@ -71,7 +71,9 @@ func (c *config) rope(a ropeArgs) *rope {
 	if c.gguf {
 		rotated = c.intOr("rope.dimension_count", rotated, 2, a.dim)
 	}
-	if rotated < 2 || rotated > a.dim || rotated%2 != 0 {
+	// An odd number turns one dimension more, as the reference does: the last pair has the frequency of an even one.
+	odd := rotated%2 != 0
+	if rotated < 1 || rotated+rotated%2 > a.dim || odd && (c.gguf || p.kind == "yarn") {
 		c.fail("rotary embedding of %d of %d head dimensions", rotated, a.dim)
 	}
 	if p.theta < 1 || p.theta > 1e15 {
@@ -167,8 +169,11 @@ func (c *config) floats(key string) []float64 {
 // frequencies computes the table. Like the reference it rounds to float32 where that computes in float32, so that large
 // positions turn by the angles that the model was trained with.
 func (c *config) frequencies(p ropeParams, rotated int) (freqs []float64, scale float64) {
-	freqs, scale = make([]float64, rotated/2), 1
-	powers := make([]float64, rotated/2) // theta^(2j/n): the wavelength over 2 pi
+	if p.kind == "dynamic" {
+		p.theta = c.dynamicTheta(p, rotated)
+	}
+	freqs, scale = make([]float64, (rotated+1)/2), 1
+	powers := make([]float64, len(freqs)) // theta^(2j/n): the wavelength over 2 pi
 	for j := range freqs {
 		e := float32(2*j) / float32(rotated)
 		powers[j] = float64(float32(exactmath.Pow(p.theta, float64(e))))
@@ -178,10 +183,6 @@ func (c *config) frequencies(p ropeParams, rotated int) (freqs []float64, scale 
 	case "linear":
 		for j := range freqs {
 			freqs[j] = round32(freqs[j] / p.factor)
-		}
-	case "dynamic":
-		if c.limit > 0 && float64(c.limit) > p.max {
-			c.fail("dynamic rope beyond its %v positions is not supported: load the model for fewer than %d", p.max, c.limit)
 		}
 	case "llama3":
 		llama3Frequencies(p, freqs)
@@ -202,6 +203,20 @@ func (c *config) frequencies(p ropeParams, rotated int) (freqs []float64, scale 
 		}
 	}
 	return freqs, scale
+}
+
+// dynamicTheta is the base for the positions that the model is loaded for: beyond its maximum it grows with them, so that
+// the lowest frequency turns as far as before (NTK scaling). Like the reference it computes in float32.
+func (c *config) dynamicTheta(p ropeParams, rotated int) float64 {
+	positions := float64(c.limit)
+	if positions <= p.max {
+		return p.theta
+	}
+	if rotated <= 2 || p.max <= 0 {
+		c.fail("dynamic rope of %d dimensions beyond %v positions", rotated, p.max)
+	}
+	stretch := round32(round32(round32(p.factor*positions)/p.max) - (p.factor - 1))
+	return round32(p.theta * round32(exactmath.Pow(stretch, float64(rotated)/float64(rotated-2))))
 }
 
 func round32(x float64) float64 { return float64(float32(x)) }

@@ -254,7 +254,14 @@ func TestRefusals(t *testing.T) {
 		{"groups that do not divide", "deepseek_v3", "groups", set("n_group", 4)},
 		{"routing method", "deepseek_v2", "topk_method", set("topk_method", "noaux_tc")},
 		{"clamped elsewhere", "gpt_oss", "swiglu_limit", set("swiglu_limit", 5)},
-		{"dynamic rope beyond its length", "llama", "dynamic", set("rope_parameters", map[string]any{"rope_type": "dynamic", "factor": 2})},
+		{"dynamic rope without a factor", "llama", "rope factor", set("rope_parameters", map[string]any{"rope_type": "dynamic"})},
+		{"rotary part beyond an odd head", "phi3_odd", "rotary embedding of 11 of 11", func(v *variant) {
+			p := v.config["rope_parameters"].(map[string]any)
+			v.config["head_dim"], p["partial_rotary_factor"] = 11, 1
+		}},
+		{"rotary part of nothing", "phi3_odd", "rotary embedding of 0 of 12", func(v *variant) {
+			v.config["rope_parameters"].(map[string]any)["partial_rotary_factor"] = 0.05
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := load(t, test.golden)

@@ -58,11 +58,7 @@ func Checkpoint(ctx context.Context, path string, ref *Reference, o Options) (Re
 		return Report{}, err
 	}
 	defer c.Close()
-	info := c.Info()
 	lower := func(tokens int) (*plan.Plan, error) {
-		if info.MaxContext > 0 {
-			tokens = min(tokens, info.MaxContext)
-		}
 		return c.Lower(family.Options{Context: tokens})
 	}
 	return compare(ctx, lower, ref, o)

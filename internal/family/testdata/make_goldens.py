@@ -33,6 +33,7 @@ DELTA = dict(
     layer_types=["linear_attention", "full_attention", "linear_attention"],
 )
 MLA = dict(kv_lora_rank=20, q_lora_rank=28, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=12, num_key_value_heads=4, first_k_dense_replace=1)
+SMALL = dict(vocab_size=64, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1)
 SLIDING = ["sliding_attention", "full_attention", "sliding_attention"]
 
 # name: (model_type, configuration)
@@ -74,6 +75,8 @@ COMMITTED = {
     "deepseek_v2_lite": ("deepseek_v2", dict(EXPERTS, **dict(MLA, q_lora_rank=None), n_routed_experts=6, n_shared_experts=2, rope_parameters=dict(
         YARN, mscale=0.707, mscale_all_dim=0.707, beta_fast=32.0, beta_slow=1.0))),
     "deepseek_v3": ("deepseek_v3", dict(EXPERTS, **MLA, n_routed_experts=6, n_shared_experts=1, n_group=3, topk_group=2, num_mtp_layers=0)),
+    "llama_dynamic_grown": ("llama", dict(SMALL, max_position_embeddings=32, rope_parameters=dict(rope_type="dynamic", factor=3.0, rope_theta=1e4))),
+    "phi3_odd": ("phi3", dict(SMALL, rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.75))),
 }
 
 SWITCHES = {
