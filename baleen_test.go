@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -131,5 +132,42 @@ func TestSessionKeepsWhatWasSaid(t *testing.T) {
 	}
 	if n, err := m.CountChat(t.Context(), got); err != nil || n < 10 {
 		t.Errorf("%d tokens, %v", n, err)
+	}
+}
+
+// TestSessionSendsTheModelsOwnTokens: a model of random weights writes in tokens that its tokenizer would not choose.
+// The next message finds the answer in the cache nonetheless, as a template that ends turns with a control token allows.
+func TestSessionSendsTheModelsOwnTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "own.gguf")
+	template := `{% for m in messages %}{{ m.role }}:{{ m.content }}{{ eos_token }}{% endfor %}assistant:`
+	if err := writeTiny(path, template); err != nil {
+		t.Fatal(err)
+	}
+	m, err := baleen.Open(t.Context(), path, &baleen.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := m.NewSession("")
+	var first []int32
+	var text string
+	for c, err := range s.Send(t.Context(), "Tell me", &baleen.Params{MaxTokens: 40}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text += c.Text; c.Token >= 0 {
+			first = append(first, c.Token)
+		}
+	}
+	if slices.Equal(m.Tokenize(text), first) {
+		t.Skipf("%q is written in the tokenizer's own tokens", text)
+	}
+	last, _ := s.Usage()
+	want := last.Prompt + last.Generated
+	if _, _, err := baleen.Text(s.Send(t.Context(), "more", &baleen.Params{MaxTokens: 2})); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := s.Usage(); again.Cached < want-1 {
+		t.Errorf("%d tokens of %d were cached, want the %d of the first turn", again.Cached, again.Prompt, want)
 	}
 }

@@ -7,10 +7,12 @@ import (
 )
 
 // A Session is a conversation that goes on. Each message is sent with all that was said before, whose keys and values
-// are still cached: only what is new is computed, and Usage says how much was not. A Session is for one goroutine.
+// are still cached: only what is new is computed, and Usage says how much was not. Answers are sent in the very tokens
+// that the model wrote, unless its template changes them. A Session is for one goroutine.
 type Session struct {
 	model    *Model
 	messages []Message
+	said     []int32 // the last prompt and the answer to it
 	last     Usage
 	total    Usage
 }
@@ -30,17 +32,27 @@ func (s *Session) Send(ctx context.Context, text string, params *Params) iter.Se
 	return func(yield func(Chunk, error) bool) {
 		messages := append(s.messages[:len(s.messages):len(s.messages)], Message{Role: "user", Content: text})
 		var answer strings.Builder
-		for c, err := range s.model.Chat(ctx, messages, params) {
+		var tokens []int32
+		for c, err := range s.model.stream(ctx, params, func() (ids []int32, err error) {
+			ids, err = s.model.m.Chat(ctx, messages)
+			ids = s.model.m.Tokenizer.Continue(s.said, ids)
+			tokens = append([]int32(nil), ids...)
+			return ids, err
+		}) {
 			if err != nil {
 				yield(c, err)
 				return
 			}
 			answer.WriteString(c.Text)
+			if c.Token >= 0 {
+				tokens = append(tokens, c.Token)
+			}
 			if c.Finish != "" {
 				s.count(c.Usage)
 			}
 			if c.Finish != "" || !yield(c, nil) {
 				s.messages = append(messages, Message{Role: "assistant", Content: answer.String()})
+				s.said = tokens
 				if c.Finish != "" {
 					yield(c, nil)
 				}

@@ -31,6 +31,7 @@ type conversation struct {
 	markdown bool
 
 	msgs []model.Message // beside the system message
+	said []int32         // the last prompt and what the model wrote to it
 }
 
 func (a *app) conversation(m *model.Model, f *runFlags) *conversation {
@@ -86,6 +87,7 @@ func (c *conversation) Answer(ctx context.Context, text string, emit func(reason
 	if err != nil {
 		return "", err
 	}
+	p.Tokens = c.m.Tokenizer.Continue(c.said, p.Tokens)
 	parser := c.format.NewParser(nil, toolfmt.Options{InReasoning: c.format.OpensReasoning(p.Text)})
 	var answer strings.Builder
 	note, err = c.generate(ctx, p.Tokens, parser, func(k toolfmt.Kind, s string) {
@@ -115,6 +117,7 @@ func (c *conversation) generate(ctx context.Context, tokens []int32, parser *too
 		return "", err
 	}
 	defer stream.Close()
+	c.said = slices.Clone(tokens)
 	pass := func(events []toolfmt.Event) {
 		for _, e := range events {
 			if e.Text != "" {
@@ -128,6 +131,9 @@ func (c *conversation) generate(ctx context.Context, tokens []int32, parser *too
 			return "", errors.New("the stream ended without its last event")
 		}
 		text := ev.Text
+		if !ev.Done {
+			c.said = append(c.said, ev.Token)
+		}
 		if parser == nil {
 			if text != "" {
 				emit(toolfmt.Text, text)

@@ -28,7 +28,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Examine this machine: what it has, which models fit, how fast they would run",
 		Long: "Examine this machine: the processor and its instruction sets, limits of memory, how fast memory and disk can\n" +
 			"be read, GPUs, and which models of the catalog fit here and about how fast they would run. Speeds of models\n" +
-			"are estimates from the memory's speed; \"baleen bench\" measures.",
+			"are estimates: the measured speed of memory over the bytes that a token reads, times 0.83, the median share that\n" +
+			"decoding reached in the project's own benchmarks; \"baleen bench\" measures.",
 		Example: "  baleen doctor",
 		Args:    argsBetween(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -185,7 +186,7 @@ func fit(e store.Entry, r *report, st *store.Store) fitReport {
 	if active == 0 {
 		active = e.Size
 	}
-	if r.Memory != nil && f.Fits {
+	if r.Memory != nil && f.Fits && r.Using != isa.Generic.String() { // plain Go is bound by arithmetic, nobody knows how far
 		f.Speed = doctor.TokensPerSecond(r.Memory.Bandwidth, active)
 	}
 	return f

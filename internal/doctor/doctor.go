@@ -220,11 +220,15 @@ func linuxGPUs(root string) []GPU {
 	return out
 }
 
-// TokensPerSecond estimates how fast a model decodes alone: each token reads its active weights once. Kernels reach
-// about 85 % of what plain reading does.
+// decodeShare is the part of a plain read's speed at which decoding reads its weights: the median of the table in
+// docs/BENCHMARKS.md, six models on one machine with AVX-512, whose shares lie between 70 % and all of it.
+const decodeShare = 0.83
+
+// TokensPerSecond estimates how fast a model decodes alone with kernels that are bound by memory: each token reads its
+// active weights once. An estimate for choosing a model, not a measurement.
 func TokensPerSecond(bandwidth float64, active int64) float64 {
 	if active <= 0 {
 		return 0
 	}
-	return 0.85 * bandwidth / float64(active)
+	return decodeShare * bandwidth / float64(active)
 }

@@ -266,8 +266,11 @@ func (r *reader) strings(n uint64, what string) ([]string, error) {
 		return nil, fmt.Errorf("gguf: %s ends past the file: %w", what, ErrTruncated)
 	}
 	start := r.off
-	for range n {
+	for i := range n {
+		at := r.off
 		if _, err := r.text(what, maxString); err != nil {
+			r.off = at // again, for an error that says which
+			_, err = r.text(fmt.Sprintf("element %d of %s", i, what), maxString)
 			return nil, err
 		}
 	}
