@@ -82,7 +82,7 @@ type serveFlags struct {
 	maxModels, parallel    int
 	queue, maxActive       int
 	maxBody                string
-	record                 string
+	record, conclude       string
 }
 
 const serveLong = `Answer requests over HTTP, by the APIs of OpenAI and others.
@@ -91,7 +91,13 @@ Models are named in requests: those of the store, and those given with --model, 
 loaded at once. Without --model, models are loaded when they are first asked for.
 
 From this machine no key is needed until one is given or added (see "baleen keys"). Listening
-on other addresses needs a key.`
+on other addresses needs a key.
+
+Small models, when they get a tool's result, often make the same call again. Such a call is not
+handed out: the model is asked once more, with the line "Answer the user now, in plain words."
+behind the result. With --conclude auto that is so for repeated calls, and, of models under two
+thousand million parameters, also for calls that are not written in the model's own format and
+that the user did not ask for; with "repeats" for repeated calls alone; with "never" for none.`
 
 const serveExample = `  baleen serve --model qwen2.5-coder-0.5b
   baleen serve --host 0.0.0.0 --api-key-file keys.txt --tls-cert cert.pem --tls-key key.pem
@@ -126,6 +132,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.IntVar(&f.queue, "max-queue", 512, "answers of one model that may wait")
 	fs.IntVar(&f.maxActive, "max-requests", 1024, "requests in work at once, waiting ones included")
 	fs.StringVar(&f.maxBody, "max-body", "32MiB", "largest request body")
+	fs.StringVar(&f.conclude, "conclude", "auto", "ask a model that makes a call again, when it got the result, to answer instead: auto, repeats or never")
 	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
 	a.settings(cmd, config.Threads, config.Context, config.KV, config.CPU)
 	return cmd
@@ -163,7 +170,11 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	metrics := server.NewMetrics()
-	svc := chat.New(chat.Options{Catalog: catalog, Pool: p, MaxTime: f.timeout, Hooks: metrics.Hooks()})
+	concluding, err := f.concluding()
+	if err != nil {
+		return err
+	}
+	svc := chat.New(chat.Options{Catalog: catalog, Pool: p, MaxTime: f.timeout, Concluding: concluding, Hooks: metrics.Hooks()})
 	maxBody, err := parseBytes(f.maxBody)
 	if err != nil {
 		return usagef("--max-body: %v", err)
@@ -263,6 +274,19 @@ func (a *app) logger(f *serveFlags) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(a.io.Err, o)), nil
 	}
 	return nil, usagef("--log-format %q: want text or json", f.logFormat)
+}
+
+// concluding reads --conclude.
+func (f *serveFlags) concluding() (chat.Concluding, error) {
+	switch f.conclude {
+	case "auto":
+		return chat.ConcludeAuto, nil
+	case "repeats":
+		return chat.ConcludeRepeats, nil
+	case "never":
+		return chat.ConcludeNever, nil
+	}
+	return 0, usagef("--conclude %q: want auto, repeats or never", f.conclude)
 }
 
 func (a *app) pool(f *serveFlags, log *slog.Logger) (*pool.Pool[*chat.Model], error) {

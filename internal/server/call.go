@@ -2,8 +2,10 @@ package server
 
 import (
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -56,16 +58,25 @@ func (c *call) readBody(r *http.Request) ([]byte, error) {
 	default:
 		return nil, chat.Invalidf("", "Content-Encoding %q is not supported: send the body plain or as gzip", enc)
 	}
-	return fields.ReadBody(body, limit)
+	b, err := fields.ReadBody(body, limit)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, &chat.Error{Kind: chat.SlowBody, Err: err}
+	}
+	return b, err
 }
 
-// writer is a ResponseWriter that notes what was written.
+// writer is a ResponseWriter that notes what was written. A client that does not read for longer than the timeout loses
+// its answer: what an answer holds must not be held for good.
 type writer struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
-	tee    func([]byte)
+	timeout time.Duration // to read a piece; 0: not bounded
+	status  int
+	bytes   int64
+	tee     func([]byte)
 }
+
+// maxPiece is how much of an answer is written under one deadline.
+const maxPiece = 64 << 10
 
 func (w *writer) WriteHeader(status int) {
 	if w.status == 0 || w.status < 200 {
@@ -81,9 +92,18 @@ func (w *writer) Write(b []byte) (int, error) {
 	if w.tee != nil {
 		w.tee(b)
 	}
-	n, err := w.ResponseWriter.Write(b)
-	w.bytes += int64(n)
-	return n, err
+	n := 0
+	for {
+		if w.timeout > 0 {
+			http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout)) //nolint:errcheck // writers of tests have none
+		}
+		k, err := w.ResponseWriter.Write(b[n:min(n+maxPiece, len(b))])
+		n += k
+		w.bytes += int64(k)
+		if err != nil || n == len(b) {
+			return n, err
+		}
+	}
 }
 
 // Unwrap is for http.ResponseController.

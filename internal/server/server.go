@@ -29,7 +29,7 @@ type Options struct {
 	MaxBody      int64         // bytes of a request; 0: 32 MiB
 	MaxActive    int           // requests in work; 0: 1024; negative: no limit
 	BodyTimeout  time.Duration // to send a body; 0: 2 minutes
-	WriteTimeout time.Duration // to read a piece of a stream; 0: 30 seconds
+	WriteTimeout time.Duration // to read a piece of an answer; 0: 30 seconds
 	RecordDir    string        // keeps what was sent and seen; "": nothing is kept
 }
 
@@ -68,6 +68,9 @@ func New(o Options) (*Server, error) {
 	}
 	if o.BodyTimeout == 0 {
 		o.BodyTimeout = 2 * time.Minute
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = 30 * time.Second
 	}
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics()
@@ -124,7 +127,7 @@ func (s *Server) Active() int { return int(s.gate.n.Load()) }
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	w := &writer{ResponseWriter: rw}
+	w := &writer{ResponseWriter: rw, timeout: s.o.WriteTimeout}
 	c := &call{trace: &chat.Trace{ID: requestID(r)}, writer: w, maxBody: s.o.MaxBody, bodyTime: s.o.BodyTimeout}
 	if s.recorder != nil {
 		s.recorder.attach(c, r)
@@ -318,6 +321,9 @@ func (s *Server) row(c *call, r *http.Request, began time.Time) {
 		if u.Reasoning > 0 {
 			attrs = append(attrs, "reasoning", u.Reasoning)
 		}
+	}
+	if n := sum.Usage.Concluded; n > 0 {
+		attrs = append(attrs, "concluded", n)
 	}
 	if sum.End != "" {
 		attrs = append(attrs, "end", sum.End)

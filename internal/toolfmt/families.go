@@ -17,6 +17,8 @@ type spec struct {
 	callText string
 	// python tells that the fallback prompt asks for Python calls instead of Hermes' tags.
 	python bool
+	// bare tells that its calls have no marks, or need none.
+	bare bool
 	// harmony tells that the whole output is a sequence of channel messages.
 	harmony bool
 }
@@ -151,6 +153,7 @@ var specs = []spec{
 		blocks: []block{pythonTag, functionTag, toolCallTag},
 		stops:  []string{"<|eom_id|>"},
 		prefix: "{\"name\": \"NAME\", \"parameters\": ",
+		bare:   true,
 	},
 	{
 		name:   "smollm",
@@ -180,6 +183,7 @@ var specs = []spec{
 		vocab:  []string{"<start_of_turn>"},
 		archs:  []string{"gemma"},
 		python: true,
+		bare:   true,
 		prefix: "```tool_code\nNAME(",
 	},
 	{
@@ -188,6 +192,7 @@ var specs = []spec{
 		archs:  []string{"llama4", "llama-4", "olmo3", "olmo-3"},
 		blocks: []block{{"<function_calls>", "</function_calls>"}, {"<|python_start|>", "<|python_end|>"}, pythonTag},
 		python: true,
+		bare:   true,
 		prefix: "[NAME(",
 	},
 	{

@@ -38,10 +38,7 @@ type Message struct {
 
 // PromptOptions are what a request asks of the prompt.
 type PromptOptions struct {
-	Thinking *bool // reasoning on or off; nil leaves it to the template
-	// Conclude puts a line behind the results that the conversation ends with: to answer in words now. Small
-	// models repeat a call that was answered, again and again; with this line they answer. See Repeats.
-	Conclude bool
+	Thinking *bool  // reasoning on or off; nil leaves it to the template
 	Effort   string // "low", "medium", "high", ... for templates that read it; empty leaves it to them
 }
 

@@ -198,10 +198,15 @@ func (p *Parser) write(s string) {
 }
 
 func (p *Parser) startCall(name string) {
-	p.ev = append(p.ev, Event{Kind: CallStart, Call: &Call{Name: name}, Index: p.calls})
+	p.ev = append(p.ev, Event{Kind: CallStart, Call: &Call{Name: name}, Index: p.calls, Plain: p.plainCall()})
 	p.args.Reset()
 	p.calls++
 	p.name = name
+}
+
+// plainCall tells whether the call being read has no marks around it, in a format that wants some.
+func (p *Parser) plainCall() bool {
+	return p.cand != nil && (p.cand.fit || p.cand.bare) && !p.f.spec.bare
 }
 
 func (p *Parser) callArgs(s string) {
@@ -214,7 +219,7 @@ func (p *Parser) callArgs(s string) {
 }
 
 func (p *Parser) endCall(cut bool) {
-	p.ev = append(p.ev, Event{Kind: CallEnd, Call: &Call{Name: p.name, Arguments: p.args.String()}, Index: p.calls - 1, Cut: cut})
+	p.ev = append(p.ev, Event{Kind: CallEnd, Call: &Call{Name: p.name, Arguments: p.args.String()}, Index: p.calls - 1, Cut: cut, Plain: p.plainCall()})
 	p.done = p.done || p.opt.SingleCall
 }
 

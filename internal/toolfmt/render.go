@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
@@ -16,9 +15,6 @@ import (
 func (f *Format) Input(ms []Message, tools []Tool, o PromptOptions) (chattmpl.Input, error) {
 	in := chattmpl.Input{AddGenerationPrompt: true}
 	r := renderer{f: f, names: map[string]string{}}
-	if o.Conclude {
-		ms = conclude(ms)
-	}
 	if len(tools) > 0 && !f.caps.tools {
 		text, err := f.spec.toolPrompt(tools)
 		if err != nil {
@@ -58,53 +54,6 @@ func (f *Format) Input(ms []Message, tools []Tool, o PromptOptions) (chattmpl.In
 		in.Extra = append(in.Extra, chattmpl.KV{Key: "reasoning_effort", Value: chattmpl.Text(o.Effort)})
 	}
 	return in, nil
-}
-
-// conclusion is what Conclude says. Measured with Qwen2.5-Coder 0.5B, which repeated each of its calls without it.
-const conclusion = "Answer the user now, in plain words."
-
-// conclude puts the conclusion behind the last message, if that is a result.
-func conclude(ms []Message) []Message {
-	n := len(ms) - 1
-	if n < 0 || ms[n].Role != "tool" {
-		return ms
-	}
-	out := append([]Message(nil), ms...)
-	out[n].Content = joinText(out[n].Content, conclusion)
-	return out
-}
-
-// Repeats tells whether a call is one that the model made already since the user's last message, and that was
-// answered: the same tool with the same arguments, whatever their order.
-func Repeats(ms []Message, call Call) bool {
-	answered := map[string]bool{}
-	for i := len(ms) - 1; i >= 0 && ms[i].Role != "user"; i-- {
-		if ms[i].Role == "tool" {
-			answered[ms[i].CallID] = true
-		}
-		for _, c := range ms[i].Calls {
-			if c.Name == call.Name && answered[c.ID] && sameJSON(c.Arguments, call.Arguments) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// sameJSON compares two objects by meaning.
-func sameJSON(a, b string) bool {
-	read := func(s string) (v any, ok bool) {
-		if strings.TrimSpace(s) == "" {
-			s = "{}"
-		}
-		d := json.NewDecoder(strings.NewReader(s))
-		d.UseNumber()
-		err := d.Decode(&v)
-		return v, err == nil
-	}
-	x, ok1 := read(a)
-	y, ok2 := read(b)
-	return ok1 && ok2 && reflect.DeepEqual(x, y)
 }
 
 // withSystem puts text behind the system message, or makes one.

@@ -128,35 +128,3 @@ func TestProbeHostile(t *testing.T) {
 		}
 	}
 }
-
-func TestConclude(t *testing.T) {
-	ms := talk()[:5]
-	got := renderWith(t, tmplFull, ms, PromptOptions{Conclude: true})
-	if !strings.HasSuffix(got, "<tool>sunny<tool>a.go\n"+conclusion) || ms[4].Content != "a.go" {
-		t.Errorf("the line is not behind the last result, or the caller's messages changed: %s", got)
-	}
-	if got := renderWith(t, tmplFull, talk(), PromptOptions{Conclude: true}); strings.Contains(got, conclusion) {
-		t.Errorf("the line stands in a conversation that ends with the user: %s", got)
-	}
-}
-
-func TestRepeats(t *testing.T) {
-	again := Call{Name: "get_weather", Arguments: `{ "location":"Paris" }`}
-	for _, c := range []struct {
-		ms   []Message
-		call Call
-		want bool
-	}{
-		{talk()[:5], again, true},
-		{talk()[:5], Call{Name: "list_files", Arguments: "{}"}, true},
-		{talk()[:5], Call{Name: "get_weather", Arguments: `{"location": "Rome"}`}, false},
-		{talk()[:5], Call{Name: "bash", Arguments: `{"location": "Paris"}`}, false},
-		{talk()[:3], again, false}, // not answered
-		{talk(), again, false},     // the user spoke since
-		{nil, again, false},
-	} {
-		if got := Repeats(c.ms, c.call); got != c.want {
-			t.Errorf("%d messages, %v: got %v", len(c.ms), c.call, got)
-		}
-	}
-}

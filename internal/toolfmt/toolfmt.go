@@ -60,6 +60,9 @@ type Event struct {
 	Text  string
 	Call  *Call // of CallStart (name only) and CallEnd (whole)
 	Index int   // of the call within the turn, from 0
+	// Plain tells, on CallStart and CallEnd, that the call stood without the marks of the model's format, and only its
+	// content told that it is one.
+	Plain bool
 	// Cut tells, on CallEnd, that the output ended inside the call's arguments.
 	// They were closed so that they are valid JSON, but they are not all that the
 	// model meant to write; a dialect reports the turn as ended by length.

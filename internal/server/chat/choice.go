@@ -2,7 +2,6 @@ package chat
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,10 +21,10 @@ type choice struct {
 	engine  *engine.Stream
 	decoder *tokenizer.Decoder
 	parser  *toolfmt.Parser // nil: a text that is continued
-	made    []string        // calls of this answer
-	looping bool            // one of them came again: a small model would go on with it until the context is full
 	stop    matcher
+	calling
 
+	tokens    []int32 // the prompt
 	out       []int32 // generated tokens, those that were put in by the server included
 	limit     int     // most tokens of out; negative: no bound
 	stopped   []int32 // the token that ended the answer, where one did
@@ -35,15 +34,13 @@ type choice struct {
 	cut       bool // thinking was ended, so the budget holds no more
 	cutAt     int  // tokens of out before that
 	cutText   string
-	calls     int
-	cutCall   bool
-	ids       map[int]string // of calls
 	queue     []Delta
 	logs      []TokenLog // of tokens whose text is held back
 	runes     int        // of text handed out
 	finished  bool
 
 	cached         int
+	extra          int // tokens of a second prompt that were computed
 	queueSet       bool
 	queueWait      time.Duration
 	started        time.Time
@@ -55,8 +52,10 @@ func newChoice(s *Stream, index int, params sample.Params) *choice {
 	r, m := s.r, s.lease.Model
 	c := &choice{
 		s: s, index: index, params: params, decoder: m.Tokenizer.NewDecoder(false), limit: -1,
-		stop: matcher{words: append(append([]string(nil), r.Stop...), s.lease.Spec.Stop...)}, ids: map[int]string{},
+		stop: matcher{words: append(append([]string(nil), r.Stop...), s.lease.Spec.Stop...)}, tokens: s.prompt.tokens,
 	}
+	c.ids = map[int]string{}
+	c.arm()
 	switch {
 	case r.MaxTokens > 0:
 		c.limit = r.MaxTokens
@@ -101,11 +100,11 @@ func forcedName(t ToolChoice) string {
 func (c *choice) start() error {
 	s := c.s
 	r, m := s.r, s.lease.Model
-	if r.Context > 0 && len(s.prompt.tokens) >= min(r.Context, m.Engine.Capacity()) {
-		return &engine.PromptTooLong{Tokens: len(s.prompt.tokens), Context: min(r.Context, m.Engine.Capacity())}
+	if r.Context > 0 && len(c.tokens) >= min(r.Context, m.Engine.Capacity()) {
+		return &engine.PromptTooLong{Tokens: len(c.tokens), Context: min(r.Context, m.Engine.Capacity())}
 	}
 	req := &engine.Request{
-		Tokens:      append(append([]int32(nil), s.prompt.tokens...), c.out...),
+		Tokens:      append(append([]int32(nil), c.tokens...), c.out...),
 		Sampling:    c.params,
 		Answered:    len(c.out),
 		NoPenalty:   c.pauses(),
@@ -169,6 +168,9 @@ func (c *choice) engineDone(ev engine.Event) {
 	if !c.queueSet {
 		c.queueSet, c.queueWait, c.cached = true, ev.Usage.Queue, ev.Usage.Cached
 	}
+	if c.concluded && c.extra == 0 {
+		c.extra = len(c.tokens) - ev.Usage.Cached
+	}
 }
 
 // ended turns the engine's last event into the answer's.
@@ -189,7 +191,7 @@ func (c *choice) ended(ev engine.Event) {
 	if c.parser != nil && c.take(c.parser.End()) {
 		return
 	}
-	if c.flushStop() {
+	if c.unsift() || c.flushStop() {
 		return
 	}
 	reason := Stop
@@ -304,25 +306,13 @@ func (c *choice) take(events []toolfmt.Event) bool {
 		case toolfmt.Reasoning:
 			c.logs = nil
 			c.push(Delta{Kind: ReasoningDelta, Text: ev.Text})
-		case toolfmt.CallStart:
-			c.logs = nil
-			if c.flushStop() {
+		default:
+			if c.callEvent(ev) {
 				return true
 			}
-			c.ids[ev.Index] = NewID("call_")
-			c.push(Delta{Kind: CallStart, Index: ev.Index, Call: &Call{ID: c.ids[ev.Index], Name: ev.Call.Name}})
-		case toolfmt.CallArgs:
-			c.push(Delta{Kind: CallArgs, Index: ev.Index, Text: ev.Text})
-		case toolfmt.CallEnd:
-			c.calls++
-			c.cutCall = c.cutCall || ev.Cut
-			c.push(Delta{Kind: CallEnd, Index: ev.Index, Call: &Call{ID: c.ids[ev.Index], Name: ev.Call.Name, Arguments: ev.Call.Arguments}})
-			again := ev.Call.Name + " " + ev.Call.Arguments
-			c.looping = c.looping || slices.Contains(c.made, again)
-			c.made = append(c.made, again)
 		}
 	}
-	if (c.parser.Done() || c.looping) && c.calls > 0 {
+	if c.parser.Done() && c.calls > 0 {
 		c.drain()
 		c.end(ToolCalls, "", nil)
 		return true
@@ -332,6 +322,9 @@ func (c *choice) take(events []toolfmt.Event) bool {
 
 // answer hands out text of the answer, up to a stop string; it reports whether there was one.
 func (c *choice) answer(t string) bool {
+	if c.sifting {
+		return c.sift(t)
+	}
 	out, hit := c.stop.push(t)
 	c.say(out)
 	if hit != "" {

@@ -68,10 +68,11 @@ type TokenLog struct {
 
 // Usage counts what a request took.
 type Usage struct {
-	Prompt    int // tokens
+	Prompt    int // tokens; those of a second prompt that were not in the cache included, see Concluded
 	Cached    int // of these, found in the cache
 	Generated int // of all answers, reasoning and the tokens that ended them included
 	Reasoning int // of these, reasoning
+	Concluded int // answers for which the model was asked a second time, see Concluding
 
 	Load    time.Duration // until the model was ready
 	Queue   time.Duration // until the engine admitted it

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 	"github.com/baleenrun/baleen/internal/toolfmt"
 )
@@ -20,6 +22,9 @@ type prompt struct {
 	fed         string  // text that stands at the prompt's end and belongs to the answer, for the parser
 	extraStops  []int32 // beside the dress's
 	raw         bool
+
+	answered *toolfmt.Answered        // where the conversation ends with results
+	again    func() ([]int32, string) // the prompt that asks to conclude; nil: none
 }
 
 // render turns a request into tokens.
@@ -65,10 +70,8 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	if err != nil {
 		return nil, templateError(err)
 	}
-	var parts []tokenizer.Part
-	for _, s := range out.Spans() {
-		parts = append(parts, tokenizer.Part{Text: s.Text, Special: !s.FromInput})
-	}
+	spans := out.Spans()
+	parts := partsOf(spans)
 	p.text = out.Text()
 	p.inReasoning = f.OpensReasoning(p.text)
 	add := func(text string, special bool) {
@@ -109,7 +112,40 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 		p.text = m.Tokenizer.Decode(r.Before, false) + p.text
 	}
 	p.tokens = m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{})
+	if len(p.tools) > 0 && prefill == "" && !forces(r.Choice) {
+		if p.answered = toolfmt.AnsweredBy(ms); p.answered != nil {
+			m.mayConclude(p, r, spans, ms[len(ms)-1].Content, parts[len(spans):])
+		}
+	}
 	return p, nil
+}
+
+func partsOf(spans []chattmpl.Span) []tokenizer.Part {
+	parts := make([]tokenizer.Part, 0, len(spans)+2)
+	for _, s := range spans {
+		parts = append(parts, tokenizer.Part{Text: s.Text, Special: !s.FromInput})
+	}
+	return parts
+}
+
+// mayConclude prepares the prompt that asks the model to conclude: the same but for a line behind the last result.
+// behind is what was put behind the rendered conversation.
+func (m *Model) mayConclude(p *prompt, r *Request, spans []chattmpl.Span, result string, behind []tokenizer.Part) {
+	spans, ok := toolfmt.Conclude(spans, result)
+	if !ok {
+		return
+	}
+	p.again = sync.OnceValues(func() ([]int32, string) {
+		parts := append(partsOf(spans), behind...)
+		text := ""
+		if len(r.Before) > 0 {
+			text = m.Tokenizer.Decode(r.Before, false)
+		}
+		for _, part := range parts {
+			text += part.Text
+		}
+		return m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{}), text
+	})
 }
 
 // checkIDs refuses tokens that the model does not have.

@@ -17,7 +17,9 @@ type Options struct {
 	Pool    *pool.Pool[*Model]
 	// MaxTime bounds every request; 0: not bounded.
 	MaxTime time.Duration
-	Hooks   Hooks
+	// Concluding says what becomes of calls that add nothing.
+	Concluding Concluding
+	Hooks      Hooks
 }
 
 // Hooks are told what happens, for metrics. Nil ones are not called.

@@ -105,7 +105,7 @@ func (s *Stream) PromptText() string { return s.prompt.text }
 // Tokens returns prompt and answer as token ids, of the first answer, the token that ended it included: a prompt
 // that goes on behind them must see the turn closed. It is complete after Done.
 func (s *Stream) Tokens() []int32 {
-	return slices.Concat(s.prompt.tokens, s.choices[0].out, s.choices[0].stopped)
+	return slices.Concat(s.choices[0].tokens, s.choices[0].out, s.choices[0].stopped)
 }
 
 // Load returns how long the request waited for its model to be loaded.
@@ -228,12 +228,20 @@ func (s *Stream) finish(u Usage) {
 			s.end, s.failed = Cancelled.String(), &Error{Kind: Cancelled}
 		}
 		s.lease.Release()
-		s.trace.record("output.txt", s.raw.Bytes())
+		s.recordRaw()
 		s.trace.ended(u, s.end, s.failed)
 		if h := s.svc.o.Hooks.Ended; h != nil {
 			h(s.lease.Spec.Name, u, s.end)
 		}
 	})
+}
+
+// recordRaw keeps what the model wrote so far.
+func (s *Stream) recordRaw() {
+	s.rawMu.Lock()
+	defer s.rawMu.Unlock()
+	s.trace.record("output.txt", s.raw.Bytes())
+	s.raw.Reset()
 }
 
 // usage sums up the answers, which have ended.
@@ -243,6 +251,10 @@ func (s *Stream) usage() Usage {
 	for _, c := range s.choices {
 		u.Generated += c.generated
 		u.Reasoning += c.reasoning
+		u.Prompt += c.extra
+		if c.concluded {
+			u.Concluded++
+		}
 		if d := c.last.Sub(c.firstAt); c.generated > 1 && d > u.Decode {
 			u.Decode = d
 		}

@@ -76,6 +76,7 @@ func (t *Trace) ended(u Usage, end string, err *Error) {
 		s.Usage.Cached += u.Cached
 		s.Usage.Generated += u.Generated
 		s.Usage.Reasoning += u.Reasoning
+		s.Usage.Concluded += u.Concluded
 		s.Usage.Total = max(s.Usage.Total, u.Total)
 		s.Usage.Decode = max(s.Usage.Decode, u.Decode)
 	}
