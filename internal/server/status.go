@@ -21,6 +21,7 @@ var statuses = map[chat.Kind]int{
 	chat.BodyTooLarge:  http.StatusRequestEntityTooLarge,
 	chat.NotFound:      http.StatusNotFound,
 	chat.BadMethod:     http.StatusMethodNotAllowed,
+	chat.SlowBody:      http.StatusRequestTimeout,
 	chat.Upstream:      http.StatusNotFound, // a client named what could not be had from where it should be; nothing failed here
 }
 

@@ -28,13 +28,14 @@ const (
 	BodyTooLarge              // Limit
 	NotFound                  // no such route or object
 	BadMethod                 // the route exists, for other methods
+	SlowBody                  // the body did not come in time
 	Upstream                  // another server, from which a model is fetched, failed or refused; Msg
 )
 
 var kinds = [...]string{
 	Internal: "internal", Invalid: "invalid", Unsupported: "unsupported", UnknownModel: "unknown model", PromptTooLong: "prompt too long",
 	Overloaded: "overloaded", Unavailable: "unavailable", Timeout: "timeout", Cancelled: "cancelled", Unauthorized: "unauthorized",
-	Forbidden: "forbidden", BodyTooLarge: "body too large", NotFound: "not found", BadMethod: "method not allowed", Upstream: "upstream failed",
+	Forbidden: "forbidden", BodyTooLarge: "body too large", NotFound: "not found", BadMethod: "method not allowed", SlowBody: "slow body", Upstream: "upstream failed",
 }
 
 // String names the kind for logs.
@@ -75,6 +76,8 @@ func (e *Error) Message() string {
 		return fmt.Sprintf("the server is busy: try again in %d seconds", e.RetrySeconds())
 	case Unavailable:
 		return "the server is stopping"
+	case SlowBody:
+		return "the request body did not come in time"
 	case Upstream:
 		return "the server that has the model failed: try again later"
 	case Timeout:
