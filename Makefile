@@ -12,12 +12,12 @@ TOOL = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 30s
 PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: build test test-harness check cross models sdks unit purego arm64 race fuzz generate
+.PHONY: build test test-harness check cross models sdks test-openapi unit purego arm64 race fuzz generate
 
 build:
 	$(GO) build -o baleen ./cmd/baleen
 
-test: check cross models sdks unit purego arm64 race
+test: check cross models sdks unit test-openapi purego arm64 race
 
 check:
 	@out=$$($(TOOL) gofumpt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -47,6 +47,10 @@ unit: export BALEEN_TEST_PYTHON = $(CURDIR)/.cache/sdk/python/bin/python
 unit: export BALEEN_TEST_NODE = $(CURDIR)/.cache/sdk/node
 unit:
 	$(GO) test -timeout 20m ./...
+
+# The OpenAPI document against a server with a scripted model, by schemathesis.
+test-openapi:
+	scripts/check-openapi .cache/openapi
 
 # The plain Go definitions alone, as on processors that have no kernels of their own.
 purego:
