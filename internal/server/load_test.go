@@ -134,7 +134,7 @@ func newLoad(t *testing.T, w *servertest.World, rows *rowLog, name string, scrip
 		w.Server.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(l.http.Close)
-	if r, err := l.send(t.Context(), "warm", loadRequest{"POST", chatPath, strings.Replace(hello, "scripted", name, 1), 200, `"finish_reason"`}); err != nil || r != "" {
+	if r, err := l.send(t.Context(), "warm", loadRequest{"POST", chatPath, fmt.Sprintf(`{"model":%q,"max_tokens":8,"messages":[{"role":"user","content":"hi"}]}`, name), 200, `"finish_reason"`}); err != nil || r != "" {
 		t.Fatal(err, r)
 	}
 	l.sent.Add(1)

@@ -45,8 +45,8 @@ func main() {
 	f.IntVar(&s.generate, "generate", 128, "tokens of an answer")
 	f.IntVar(&s.rounds, "rounds", 4, "rounds of all clients at once, in each turn")
 	f.IntVar(&s.again, "again", 3, "requests of each client one after the other, in each turn; 0: none")
-	f.StringVar(&s.rates, "rates", "0.3,1", "requests a second that arrive at random, separated by commas; empty: none")
-	f.IntVar(&s.mixed, "mixed", 40, "requests of each such load, in each turn")
+	f.StringVar(&s.rates, "rates", "0.15,0.6", "requests a second that arrive at random, separated by commas; empty: none")
+	f.IntVar(&s.mixed, "mixed", 24, "requests of each such load, in each turn")
 	f.IntVar(&s.starts, "starts", 3, "starts of each server, in each turn")
 	f.IntVar(&s.tries, "tries", 3, "measurements of which the least disturbed by other programs counts")
 	f.StringVar(&s.prefix, "prefix", "", `command that starts servers, such as "chrt -r 3"`)
@@ -169,7 +169,7 @@ func (s *settings) startOnce(ctx context.Context, p *peer, seed uint64, o *outco
 
 // disturbed is the percentage of the time from which on other programs have disturbed a measurement: it is repeated.
 // Client and server take turns on the same processors, so it is never 0.
-const disturbed = 15
+const disturbed = 20
 
 // The phases that others refer to.
 const (
