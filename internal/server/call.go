@@ -23,7 +23,7 @@ type call struct {
 	route    *Route
 	writer   *writer
 	maxBody  int64
-	bodyTime time.Duration // that a client may take to send its body
+	bodyRead bool
 }
 
 func (c *call) record(name string, b []byte) {
@@ -32,13 +32,18 @@ func (c *call) record(name string, b []byte) {
 	}
 }
 
-func (c *call) readBody(r *http.Request) ([]byte, error) {
-	if c.writer != nil && c.bodyTime > 0 {
-		rc := http.NewResponseController(c.writer)
-		if rc.SetReadDeadline(time.Now().Add(c.bodyTime)) == nil {
-			defer rc.SetReadDeadline(time.Time{}) //nolint:errcheck // it worked a moment ago
-		}
+// lastBytes is how long a client may go on sending a body that was refused before it was read.
+const lastBytes = 2 * time.Second
+
+// await bounds how long the rest of a request's body may take. Without it a client that never sends its body would hold
+// a connection for good, also where nobody looks at the body: the answer is only sent behind it.
+func (c *call) await(r *http.Request, d time.Duration) {
+	if r.ContentLength != 0 {
+		http.NewResponseController(c.writer).SetReadDeadline(time.Now().Add(d)) //nolint:errcheck // writers of tests have none
 	}
+}
+
+func (c *call) readBody(r *http.Request) ([]byte, error) {
 	limit := c.maxBody
 	if limit < 0 {
 		limit = 1 << 62
@@ -62,7 +67,14 @@ func (c *call) readBody(r *http.Request) ([]byte, error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, &chat.Error{Kind: chat.SlowBody, Err: err}
 	}
-	return b, err
+	if err != nil {
+		return nil, err
+	}
+	c.bodyRead = true
+	if c.writer != nil { // the answer may take longer than the body
+		http.NewResponseController(c.writer).SetReadDeadline(time.Time{}) //nolint:errcheck // writers of tests have none
+	}
+	return b, nil
 }
 
 // writer is a ResponseWriter that notes what was written. A client that does not read for longer than the timeout loses

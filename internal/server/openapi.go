@@ -256,7 +256,7 @@ func (r *Route) statuses() []int {
 		list = append(list, 504)
 	}
 	if r.Body != nil {
-		list = append(list, 400, 413)
+		list = append(list, 400, 408, 413)
 	}
 	if len(r.Query) > 0 {
 		list = append(list, 400)

@@ -128,7 +128,7 @@ func (s *Server) Active() int { return int(s.gate.n.Load()) }
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	w := &writer{ResponseWriter: rw, timeout: s.o.WriteTimeout}
-	c := &call{trace: &chat.Trace{ID: requestID(r)}, writer: w, maxBody: s.o.MaxBody, bodyTime: s.o.BodyTimeout}
+	c := &call{trace: &chat.Trace{ID: requestID(r)}, writer: w, maxBody: s.o.MaxBody}
 	if s.recorder != nil {
 		s.recorder.attach(c, r)
 	}
@@ -137,6 +137,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", c.trace.ID)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	defer s.row(c, r, began)
+	c.await(r, s.o.BodyTimeout)
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -162,6 +163,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			s.o.Log.Error("request failed", "request", c.trace.ID, "error", e)
 		}
 		if w.status == 0 {
+			if !c.bodyRead {
+				c.await(r, lastBytes)
+			}
 			if e.Kind == chat.Overloaded || e.Kind == chat.Unavailable {
 				w.Header().Set("Retry-After", fmt.Sprint(e.RetrySeconds()))
 			}

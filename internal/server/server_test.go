@@ -310,9 +310,9 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-func TestSlowClientLosesItsStream(t *testing.T) {
-	w := world(t, servertest.Options{Server: func(o *server.Options) { o.WriteTimeout = 100 * time.Millisecond }})
-	w.HTTP.Config.ConnState = nil
+// rawClient connects to a world with as little between as possible.
+func rawClient(t *testing.T, w *servertest.World) *net.TCPConn {
+	t.Helper()
 	srv := &http.Server{Handler: w.Server, ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 		c.(*net.TCPConn).SetWriteBuffer(4096) //nolint:errcheck // only makes the test quicker
 		return ctx
@@ -322,20 +322,55 @@ func TestSlowClientLosesItsStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	go srv.Serve(l) //nolint:errcheck // ends with Close
-	defer srv.Close()
+	t.Cleanup(func() { srv.Close() })
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	c.(*net.TCPConn).SetReadBuffer(4096) //nolint:errcheck // only makes the test quicker
-	body := strings.Replace(counting, `"stream":true`, `"stream":true,"n":16`, 1)
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", chatPath, len(body), body)
-	if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() { c.Close() })
+	tcp := c.(*net.TCPConn)
+	tcp.SetReadBuffer(4096) //nolint:errcheck // only makes the test quicker
+	return tcp
+}
+
+func TestSlowReadersLoseTheirAnswers(t *testing.T) {
+	w := world(t, servertest.Options{Server: func(o *server.Options) { o.WriteTimeout = 100 * time.Millisecond }})
+	for _, more := range []string{`"stream":true,"n":16`, `"stream":false,"n":4,"logprobs":true,"top_logprobs":20`} {
+		c := rawClient(t, w)
+		body := strings.Replace(counting, `"stream":true`, more, 1)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", chatPath, len(body), body)
+		if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the server gives up", func() bool { return w.Server.Active() == 0 })
+		c.Close()
+		held(t, w)
 	}
-	eventually(t, "the server gives up", func() bool { return strings.Contains(w.Log(), "stopped reading") })
-	held(t, w)
+	if !strings.Contains(w.Log(), "stopped reading") {
+		t.Error("the log does not say why")
+	}
+}
+
+func TestSlowSendersAreRefused(t *testing.T) {
+	w := world(t, servertest.Options{Server: func(o *server.Options) { o.BodyTimeout = 100 * time.Millisecond }})
+	c := rawClient(t, w)
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"model\":", chatPath)
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil || !strings.Contains(line, "408") {
+		t.Errorf("%q %v", line, err)
+	}
+	eventually(t, "the request ends", func() bool { return w.Server.Active() == 0 })
+	for path, status := range map[string]string{"/v1/nothing": "404", "/healthz": "405"} { // nobody reads these bodies
+		c := rawClient(t, w)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{", path)
+		if err := c.SetReadDeadline(time.Now().Add(8 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil || !strings.Contains(line, status) {
+			t.Errorf("%s: %q %v", path, line, err)
+		}
+	}
 }
 
 func TestEndThinkingInALiveStream(t *testing.T) {
