@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -28,8 +29,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Examine this machine: what it has, which models fit, how fast they would run",
 		Long: "Examine this machine: the processor and its instruction sets, limits of memory, how fast memory and disk can\n" +
 			"be read, GPUs, and which models of the catalog fit here and about how fast they would run. Speeds of models\n" +
-			"are estimates: the measured speed of memory over the bytes that a token reads, times 0.83, the median share that\n" +
-			"decoding reached in the project's own benchmarks; \"baleen bench\" measures.",
+			"are estimates: what memory gives, over the bytes that a token reads, times 0.83, the median share that\n" +
+			"decoding reached in the benchmarks of this project. \"baleen bench\" measures.",
 		Example: "  baleen doctor",
 		Args:    argsBetween(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -119,6 +120,10 @@ func (a *app) examine(ctx context.Context, quick bool) (*report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if load, ok := doctor.Load(); ok && !quick && load > 2*float64(r.Processor.Cores) {
+		r.Problems = append(r.Problems, fmt.Sprintf("other programs are busy here (load %.0f on %d threads): what is measured and estimated is too low",
+			load, r.Processor.Cores))
+	}
 	a.examineDisk(r, st, quick)
 	for _, p := range store.Places(a.getenv) {
 		if _, err := os.Stat(p.Dir); err == nil {
@@ -205,7 +210,11 @@ func (a *app) showMachine(r *report) error {
 		cores += fmt.Sprintf(" of %d", r.Processor.Machine)
 	}
 	row("Processor", "%s, %s", name, cores)
-	row("Kernels", "%s (this processor has %s)", r.Using, strings.Join(r.Levels, ", "))
+	kernels := r.Using
+	if others := slices.DeleteFunc(slices.Clone(r.Levels), func(l string) bool { return l == r.Using }); len(others) > 0 {
+		kernels += " (--cpu could choose " + strings.Join(others, " or ") + ")"
+	}
+	row("Kernels", "%s", kernels)
 	if m := r.Memory; m != nil {
 		row("Memory", "%s, %s free, limited by the %s", fetch.Bytes(m.Total), fetch.Bytes(m.Available), m.Limit)
 		if m.Bandwidth > 0 {
@@ -253,8 +262,8 @@ func (a *app) showMachine(r *report) error {
 		fmt.Fprintf(a.io.Out, "! %s\n", p)
 	}
 	fmt.Fprintln(a.io.Out)
-	w = tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MODEL\tSIZE\tFITS\tABOUT\tWHAT")
+	models := a.table()
+	fmt.Fprintln(models, "MODEL\tSIZE\tFITS\tABOUT\tWHAT")
 	for _, f := range r.Models {
 		fits, speed := "yes", "-"
 		if !f.Fits {
@@ -270,7 +279,7 @@ func (a *app) showMachine(r *report) error {
 		if f.Reason != "" {
 			what = f.Reason
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Name, fetch.Bytes(f.Size), fits, speed, what)
+		fmt.Fprintf(models, "%s\t%s\t%s\t%s\t%s\n", f.Name, fetch.Bytes(f.Size), fits, speed, what)
 	}
-	return w.Flush()
+	return models.Flush()
 }

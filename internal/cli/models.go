@@ -81,7 +81,8 @@ func (a *app) list(asJSON, all bool) error {
 		a.note("there are no models on this machine; baleen pull fetches one, baleen list --all lists them")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
+	w := a.table()
+	w.cut = 1 + len(have) // paths stay whole
 	fmt.Fprintln(w, "NAME\tSIZE\tMODIFIED\tWHERE")
 	for _, m := range have {
 		where := m.Where + "  " + a.tilde(m.Path)

@@ -220,6 +220,17 @@ func linuxGPUs(root string) []GPU {
 	return out
 }
 
+// Load is the number of threads that ran or waited to run in the last minute, where the system counts them.
+func Load() (float64, bool) {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	return load, err == nil
+}
+
 // decodeShare is the part of a plain read's speed at which decoding reads its weights: the median of the table in
 // docs/BENCHMARKS.md, six models on one machine with AVX-512, whose shares lie between 70 % and all of it.
 const decodeShare = 0.83
