@@ -121,7 +121,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringArrayVar(&f.allowPages, "allow-origin", nil, "web pages that may call, such as https://chat.example.org; may be repeated")
 	fs.StringVar(&f.tlsCert, "tls-cert", "", "certificate file: listen with TLS")
 	fs.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key file")
-	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	fs.StringVar(&f.logFormat, "log-format", "text", "text, or json with times in seconds")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.DurationVar(&f.keepAlive, "keep-alive", 5*time.Minute, "how long an unused model stays loaded; negative: for good")
 	fs.DurationVar(&f.timeout, "timeout", time.Hour, "longest time that a request may take; 0: no limit")
@@ -271,6 +271,12 @@ func (a *app) logger(f *serveFlags) (*slog.Logger, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(a.io.Err, o)), nil
 	case "json":
+		o.ReplaceAttr = func(_ []string, at slog.Attr) slog.Attr {
+			if at.Value.Kind() == slog.KindDuration { // else they were nanoseconds, which nothing says
+				at.Value = slog.Float64Value(at.Value.Duration().Seconds())
+			}
+			return at
+		}
 		return slog.New(slog.NewJSONHandler(a.io.Err, o)), nil
 	}
 	return nil, usagef("--log-format %q: want text or json", f.logFormat)

@@ -131,3 +131,19 @@ func TestParseBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestLogRows wants times as people read them in text, and in seconds in JSON.
+func TestLogRows(t *testing.T) {
+	for format, want := range map[string]string{"text": "took=1.5s", "json": `"took":1.5`} {
+		var errs bytes.Buffer
+		a := &app{io: IO{Err: &errs}}
+		log, err := a.logger(&serveFlags{logFormat: format, logLevel: "info"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("request", "took", 1500*time.Millisecond)
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: %s", format, errs.String())
+		}
+	}
+}
