@@ -96,12 +96,13 @@ func (e *Error) Message() string {
 	return "internal error: the server's log says more"
 }
 
-// Error is Message with the cause.
+// Error is Message with the cause, where Message does not say it.
 func (e *Error) Error() string {
-	if e.Err != nil {
-		return e.Message() + ": " + e.Err.Error()
+	m := e.Message()
+	if e.Err == nil || strings.Contains(m, e.Err.Error()) {
+		return m
 	}
-	return e.Message()
+	return m + ": " + e.Err.Error()
 }
 
 // Unwrap returns the cause.
