@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -108,7 +109,7 @@ func newModel(ctx context.Context, t Talker, o Options) *ui {
 	in.KeyMap.InsertNewline.SetKeys("ctrl+j", "alt+enter", "shift+enter")
 	in.SetVirtualCursor(false)
 	in.Focus()
-	u := &ui{ctx: ctx, talker: t, input: in, width: 80, height: 24, dark: true, history: openHistory(o.History), send: func(tea.Msg) {}}
+	u := &ui{ctx: ctx, talker: t, input: in, width: 80, height: 24, dark: darkSays(o.Environ), history: openHistory(o.History), send: func(tea.Msg) {}}
 	u.restyle()
 	return u
 }
@@ -117,6 +118,19 @@ const (
 	firstPrompt = ">>> "
 	morePrompt  = "... "
 )
+
+// darkSays reads COLORFGBG, which some terminals set to the numbers of their colours, the background's last. Without
+// it the background counts as dark, until the terminal answers the question for it.
+func darkSays(environ []string) bool {
+	dark := true
+	for _, v := range environ {
+		if colours, ok := strings.CutPrefix(v, "COLORFGBG="); ok {
+			number, err := strconv.Atoi(colours[strings.LastIndexByte(colours, ';')+1:])
+			dark = err != nil || number < 7 || number == 8
+		}
+	}
+	return dark
+}
 
 // restyle chooses colours for the terminal's background.
 func (u *ui) restyle() {

@@ -175,3 +175,16 @@ func (e echo) Answer(ctx context.Context, text string, emit func(bool, string)) 
 	emit(false, "you said **"+strings.ReplaceAll(text, "\n", "|")+"**")
 	return "a note", nil
 }
+
+func TestBackgroundBeforeTheAnswer(t *testing.T) {
+	for value, dark := range map[string]bool{
+		"": true, "15;0": true, "0;15": false, "0;7": false, "12;8": true, "0;default;15": false, "default;default": true, "7": false, "x;": true,
+	} {
+		if got := darkSays([]string{"TERM=xterm", "COLORFGBG=" + value}); got != dark {
+			t.Errorf("COLORFGBG=%q: dark %v, want %v", value, got, dark)
+		}
+	}
+	if !darkSays(nil) {
+		t.Error("a terminal that says nothing counts as light")
+	}
+}
