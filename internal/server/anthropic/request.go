@@ -61,11 +61,15 @@ func shared() []fields.Field[request] {
 			return nil
 		}},
 		{
-			Name: "messages", Type: fields.List(fields.Object("message")).Len(0, maxMessages).Where(map[string]any{"minItems": 1, "contains": spoken}), Required: true,
-			Doc: "the conversation. Turns of one role that follow each other are one turn; a last turn of the assistant is continued",
+			Name: "messages", Type: fields.List(fields.Object("message")).Where(map[string]any{"minItems": 1, "contains": spoken}), Required: true,
+			Doc: "the conversation. Turns of one role that follow each other are one turn; a last turn of the assistant is continued. At most 100,000",
 			Set: func(q *request, v fields.Value) error {
-				if q.messages = v.Items(); len(q.messages) == 0 {
+				q.messages = v.Items()
+				switch n := len(q.messages); {
+				case n == 0:
 					return chat.Invalidf(v.Path, "at least one message is required")
+				case n > maxMessages:
+					return chat.Invalidf(v.Path, "%d messages, want at most %d", n, maxMessages)
 				}
 				return nil
 			},
