@@ -134,7 +134,7 @@ const cases = {
       for await (const _ of await client.pull({ model: "torn", stream: true }));
     }, /checksum/);
     await refused(client.pull({ model: "nowhere" }), 404, "not found");
-    await refused(client.push({ model }), 400, "nothing leaves");
+    await refused(client.push({ model }), 403, "nothing leaves");
     assert.equal((await client.create({ model: "new", from: model, system: "Sing.", parameters: { seed: 1 } })).status, "success");
     await refused(client.create({ model: "new", from: "nobody" }), 404, "not found");
     assert.equal((await client.copy({ source: model, destination: "mine" })).status, "success");

@@ -256,7 +256,7 @@ def pulls():
     refused(404, lambda: client.pull("nowhere"), "not found")
     refused(404, lambda: client.pull("nowhere", stream=True), "not found")
     refused(-1, lambda: client.pull("torn", stream=True), "checksum")
-    refused(400, lambda: client.push("scripted"), "nothing leaves")
+    refused(403, lambda: client.push("scripted"), "nothing leaves")
 
 
 @case
