@@ -166,8 +166,9 @@ func (c *config) floats(key string) []float64 {
 	return out
 }
 
-// frequencies computes the table. Like the reference it rounds to float32 where that computes in float32, so that large
-// positions turn by the angles that the model was trained with.
+// frequencies computes the table. Like the reference it rounds to float32 wherever that computes in float32, so that large
+// positions turn by the angles that the model was trained with: one unit in the last place more is visible in the logits
+// after some hundred positions.
 func (c *config) frequencies(p ropeParams, rotated int) (freqs []float64, scale float64) {
 	if p.kind == "dynamic" {
 		p.theta = c.dynamicTheta(p, rotated)
@@ -176,13 +177,13 @@ func (c *config) frequencies(p ropeParams, rotated int) (freqs []float64, scale 
 	powers := make([]float64, len(freqs)) // theta^(2j/n): the wavelength over 2 pi
 	for j := range freqs {
 		e := float32(2*j) / float32(rotated)
-		powers[j] = float64(float32(exactmath.Pow(p.theta, float64(e))))
+		powers[j] = float64(float32(exactmath.Pow(round32(p.theta), float64(e))))
 		freqs[j] = round32(1 / powers[j])
 	}
 	switch p.kind {
 	case "linear":
 		for j := range freqs {
-			freqs[j] = round32(freqs[j] / p.factor)
+			freqs[j] = round32(freqs[j] / round32(p.factor))
 		}
 	case "llama3":
 		llama3Frequencies(p, freqs)
@@ -215,7 +216,7 @@ func (c *config) dynamicTheta(p ropeParams, rotated int) float64 {
 	if rotated <= 2 || p.max <= 0 {
 		c.fail("dynamic rope of %d dimensions beyond %v positions", rotated, p.max)
 	}
-	stretch := round32(round32(round32(p.factor*positions)/p.max) - (p.factor - 1))
+	stretch := round32(round32(round32(round32(p.factor)*positions)/p.max) - round32(p.factor-1))
 	return round32(p.theta * round32(exactmath.Pow(stretch, float64(rotated)/float64(rotated-2))))
 }
 
@@ -223,14 +224,16 @@ func round32(x float64) float64 { return float64(float32(x)) }
 
 // llama3Frequencies slows the low frequencies down by the factor, the high ones not, and blends between.
 func llama3Frequencies(p ropeParams, freqs []float64) {
+	factor, low := round32(p.factor), round32(p.lowFreq)
 	for j, f := range freqs {
-		wavelength := 2 * math.Pi / f
+		wavelength := round32(round32(1/f) * round32(2*math.Pi))
 		switch {
-		case wavelength > p.original/p.lowFreq:
-			freqs[j] = round32(f / p.factor)
-		case wavelength >= p.original/p.highFreq:
-			smooth := (p.original/wavelength - p.lowFreq) / (p.highFreq - p.lowFreq)
-			freqs[j] = round32(float64((1-smooth)*f)/p.factor + float64(smooth*f))
+		case wavelength > round32(p.original/p.lowFreq):
+			freqs[j] = round32(f / factor)
+		case wavelength >= round32(p.original/p.highFreq):
+			turns := round32(round32(1/wavelength) * p.original)
+			smooth := round32(round32(turns-low) / round32(p.highFreq-p.lowFreq))
+			freqs[j] = round32(round32(round32(round32(1-smooth)*f)/factor) + round32(smooth*f))
 		}
 	}
 }
@@ -265,9 +268,10 @@ func (c *config) yarnFrequencies(p ropeParams, freqs, powers []float64) float64 
 		high += 0.001 // as the reference does, against division by zero
 	}
 	for j := range freqs {
-		ramp := min(max((float64(j)-low)/(high-low), 0), 1)
-		slow := round32(1 / round32(p.factor*powers[j]))
-		freqs[j] = round32(float64(slow*ramp) + float64(freqs[j]*(1-ramp)))
+		ramp := min(max(round32(round32(float64(j)-round32(low))/round32(high-low)), 0), 1)
+		keep := round32(1 - ramp)
+		slow := round32(1 / round32(round32(p.factor)*powers[j]))
+		freqs[j] = round32(round32(slow*round32(1-keep)) + round32(freqs[j]*keep))
 	}
 	switch {
 	case p.attentionFactor > 0:

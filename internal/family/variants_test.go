@@ -294,6 +294,65 @@ func TestLongRopeFollowsContext(t *testing.T) {
 	}
 }
 
+// TestFrequencies compares tables with those of transformers 5.17, to the bit.
+func TestFrequencies(t *testing.T) {
+	yarn := ropeParams{kind: "yarn", theta: 1e4, factor: 40, original: 128, betaFast: 32, betaSlow: 1}
+	rounded := ropeParams{kind: "yarn", theta: 5e5, factor: 8, original: 64, betaFast: 32, betaSlow: 1, truncate: true}
+	llama3 := ropeParams{kind: "llama3", theta: 5e5, factor: 32, original: 128, lowFreq: 1, highFreq: 4}
+	blended := ropeParams{kind: "llama3", theta: 1e4, factor: 8, original: 1024, lowFreq: 1, highFreq: 4}
+	for _, test := range []struct {
+		name    string
+		params  ropeParams
+		rotated int
+		context int
+		want    []float64
+		scale   float64
+	}{
+		{"yarn", yarn, 16, 64, []float64{
+			1, 0.1984604001045227, 0.02551736868917942, 0.0007905694656074047, 0.0002500000118743628,
+			7.905694656074047e-05, 2.499999936844688e-05, 7.905694474175107e-06,
+		}, 1.3688879454113936},
+		{"yarn with a rounded range", rounded, 24, 64, []float64{
+			1, 0.23731404542922974, 0.04676924645900726, 0.004700753837823868, 0.0015749010490253568, 0.0005276418523862958,
+			0.00017677668074611574, 5.922580021433532e-05, 1.9842507754219696e-05, 6.647869668086059e-06,
+			2.2272474780038465e-06, 7.461979407707986e-07,
+		}, 1.2079441541679836},
+		{"llama3", llama3, 24, 64, []float64{
+			1, 0.3350316286087036, 0.05014421045780182, 0.001175188459455967, 0.0003937252622563392, 0.00013191046309657395,
+			4.4194170186528936e-05, 1.480645005358383e-05, 4.960626938554924e-06, 1.6619674170215148e-06,
+			5.568118695009616e-07, 1.8654948519269965e-07,
+		}, 1},
+		{"llama3, blended", blended, 16, 64, []float64{
+			1, 0.3162277638912201, 0.10000000149011612, 0.03162277862429619, 0.003086760640144348, 0.00039528473280370235,
+			0.0001250000059371814, 3.9528473280370235e-05,
+		}, 1},
+		{"dynamic, three times as long", ropeParams{kind: "dynamic", theta: 1e4, factor: 3, max: 32}, 16, 100, []float64{
+			1, 0.2377026379108429, 0.05650254338979721, 0.013430803082883358, 0.0031925374642014503, 0.0007588745793327689,
+			0.0001803864724934101, 4.287833871785551e-05,
+		}, 1},
+		{"dynamic, a little longer", ropeParams{kind: "dynamic", theta: 5e5, factor: 4, max: 48}, 12, 53, []float64{
+			1, 0.10469311475753784, 0.010960647836327553, 0.0011475045466795564, 0.00012013580271741375, 1.2577398592839018e-05,
+		}, 1},
+		{"linear", ropeParams{kind: "linear", theta: 5e5, factor: 1.7}, 12, 53, []float64{
+			0.5882352590560913, 0.06602717190980911, 0.007411298807710409, 0.0008318902109749615, 9.337650408269837e-05,
+			1.0481164281372912e-05,
+		}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := &config{limit: test.context}
+			freqs, scale := c.frequencies(test.params, test.rotated)
+			if scale != test.scale {
+				t.Errorf("scale %v, want %v", scale, test.scale)
+			}
+			for j, want := range test.want {
+				if freqs[j] != want {
+					t.Errorf("frequency %d is %v, want %v", j, freqs[j], want)
+				}
+			}
+		})
+	}
+}
+
 // TestWindowsGetTheirOwnGroup checks that windows which never cut anything are merged with full attention.
 func TestWindowsGetTheirOwnGroup(t *testing.T) {
 	dir := filepath.Join("testdata", "goldens", "gemma2") // windows of 10 in the first and third layer

@@ -79,8 +79,8 @@ type Vector struct {
 	Data []float32
 }
 
-// A Rope is a table of rotary angles: pair j of position p turns by p*InvFreq[j], and cosine and sine are
-// multiplied by Scale (YaRN and LongRoPE attention factors).
+// A Rope is a table of rotary angles: pair j of position p turns by p*InvFreq[j] rounded to float32, and cosine and sine
+// are multiplied by Scale (YaRN and LongRoPE attention factors).
 type Rope struct {
 	InvFreq []float64 // length: rotary dimensions / 2
 	Scale   float64   // 1 unless the variant scales

@@ -269,7 +269,7 @@ func (m *machine) rope(op *plan.RopeOp, r int) {
 	for h := range op.Heads {
 		x := m.row(op.X, r)[h*op.HeadDim+op.Off:][:2*n]
 		for j, f := range t.InvFreq {
-			sin, cos := math.Sincos(float64(r) * f)
+			sin, cos := math.Sincos(float64(float32(float64(r) * f)))
 			a, b := j, j+n
 			if op.Interleaved {
 				a, b = 2*j, 2*j+1

@@ -219,7 +219,7 @@ func TestAngles(t *testing.T) {
 	for _, f := range []float64{1, 0.9, 0.0173, 1e-5} {
 		for pos := 0; pos <= 10_000_000; pos += 9973 {
 			RopeAngles([]float64{f}, 1, pos, cos, sin)
-			s, c := math.Sincos(float64(float64(pos) * f))
+			s, c := math.Sincos(float64(float32(float64(pos) * f)))
 			if ulps(cos[0], c) >= 1 || ulps(sin[0], s) >= 1 {
 				t.Fatalf("angle %d*%g: %g, %g, want %g, %g", pos, f, cos[0], sin[0], c, s)
 			}
