@@ -146,7 +146,7 @@ func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
 		_ = json.Unmarshal(raw, &m)
 		return m.ID
 	}
-	if after := query.Get("after"); after != "" {
+	if after := query.Get("after"); query.Has("after") {
 		i := slices.IndexFunc(items, func(raw json.RawMessage) bool { return idOf(raw) == after })
 		if i < 0 {
 			return &chat.Error{Kind: chat.NotFound, Field: "after", Msg: fmt.Sprintf("the response has no item %q", after)}
@@ -170,7 +170,7 @@ const defaultItems = 20
 var itemsQuery = []server.Parameter{
 	{Name: "order", Type: fields.Enum("asc", "desc"), Doc: "asc: as they were sent; not given: the last first"},
 	{Name: "limit", Type: fields.Int(1, 100), Doc: "items on a page; not given: 20"},
-	{Name: "after", Type: fields.String().NotEmpty(), Doc: "begin behind this item"},
+	{Name: "after", Type: fields.String(), Doc: "begin behind this item"},
 	{Name: "include", Type: fields.String(), Doc: "accepted and without effect: items are whole"},
 	{Name: "include[]", Type: fields.String(), Doc: "as include"},
 }
