@@ -86,6 +86,8 @@ var cases = []struct {
 	{"array in array", raw(start(0, 1), nest(maxDepth-1)), ""},
 	{"alignment 64", append(raw(start(1, 1), keyAlignment, u(Uint32), u(64), entry("t", quant.I8, 0, 1)), make([]byte, 64)...), ""},
 
+	{"long element", raw(start(0, 1), "k", u(Array), u(String), q(2), "a", q(1<<40)), `element 1 of key "k" has 1,099,511,627,776 bytes`},
+	{"short element", raw(start(0, 1), "k", u(Array), u(String), q(2), "a", q(1<<10)), `element 1 of key "k" ends 1,024 bytes past the file: truncated`},
 	{"nothing", nil, "the file's magic ends 4 bytes past the file: truncated, fetch it again"},
 	{"short magic", []byte("GG"), "ends 2 bytes past the file"},
 	{"html", []byte("<!DOCTYPE html>"), `the file starts with "<!DO"`},
