@@ -186,8 +186,8 @@ func convert(ms []Message) ([]toolfmt.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Role == ToolRole && m.IsError {
-			text = "Error: " + text
+		if m.Role == ToolRole && m.IsError && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "error") {
+			text = "Error: " + text // once: dialects without this field have it in the text
 		}
 		t := toolfmt.Message{Role: m.Role, Content: text, Reasoning: m.Reasoning, CallID: m.CallID, ToolName: m.ToolName}
 		for _, c := range m.Calls {
