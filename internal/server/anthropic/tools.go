@@ -154,7 +154,10 @@ type change struct {
 	definition fields.Value
 }
 
-var changeTable = &fields.Table[change]{Name: "tool change", Fields: []fields.Field[change]{
+var changeTable = &fields.Table[change]{Name: "tool change", Where: []map[string]any{{"anyOf": []any{
+	map[string]any{"required": []string{"name"}, "properties": map[string]any{"type": map[string]any{"const": "tool_reference"}, "name": map[string]any{"type": "string", "minLength": 1}}},
+	map[string]any{"required": []string{"definition"}, "properties": map[string]any{"type": map[string]any{"const": "tool_definition"}, "definition": map[string]any{"type": "object"}}},
+}}}, Fields: []fields.Field[change]{
 	{Name: "type", Type: fields.Enum("tool_reference", "tool_definition", "mcp_tool_reference", "mcp_toolset_reference").Only("tool_reference", "tool_definition"), Required: true, Doc: "tool_reference, or of an addition tool_definition; the others are refused", Set: func(c *change, v fields.Value) error {
 		if c.kind = v.String(); strings.HasPrefix(c.kind, "mcp_") {
 			return chat.Unsupportedf(v.Path, "this server calls no other servers")
