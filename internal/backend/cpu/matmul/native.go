@@ -21,7 +21,7 @@ type (
 	// added to y, or with first=1 replace it.
 	tileFunc func(q, s *byte, blocks int, a *byte, astride int, y *float32, ystride, tiles, first int)
 	// fewFunc multiplies whole packed groups, wstride bytes apart, with its number of rows; y is overwritten.
-	fewFunc func(w *byte, groups, wstride, blocks int, a *byte, astride int, y *float32, ystride int)
+	fewFunc func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride int)
 	// floatFunc does the same as tileFunc with n packed float weights of each of its groups, which lie wstride bytes apart.
 	floatFunc func(w *byte, wstride int, n int, a *byte, astride int, y *float32, ystride, tiles, first int)
 )
@@ -36,6 +36,7 @@ const (
 type native struct {
 	expand [len(formats)]expandFunc
 	few    [len(formats)][maxFew + 1]fewFunc
+	pairs  [len(formats)][maxFew + 1]fewFunc // the same for pairs of groups
 	tiles  [len(formats)]*tileSet
 	floats [3][maxPair + 1][maxTile + 1]floatFunc
 	// pair is how many groups of quantized weights are expanded together, wide the number of rows of the largest tile of so
@@ -120,7 +121,7 @@ func (n *native) mulQuant(m *Matrix, c call) {
 	s := scratches.Get().(*scratch)
 	q, scales, tmp := s.parts()
 	i := m.form.index()
-	w := quantWork{n: n, m: m, expand: n.expand[i], few: &n.few[i], tiles: n.tiles[i], q: q, scales: scales}
+	w := quantWork{n: n, m: m, expand: n.expand[i], few: &n.few[i], pairs: &n.pairs[i], tiles: n.tiles[i], q: q, scales: scales}
 	w.sstep = m.form.shape.vectors() * 64
 	c.blocks(m, tmp, w.run)
 	scratches.Put(s)
@@ -132,6 +133,7 @@ type quantWork struct {
 	m         *Matrix
 	expand    expandFunc
 	few       *[maxFew + 1]fewFunc
+	pairs     *[maxFew + 1]fewFunc
 	tiles     *tileSet
 	q, scales *byte
 	sstep     int // bytes of the scales of one block of one group
@@ -179,11 +181,25 @@ func (w *quantWork) runFew(r rows, blocks int) {
 		for from := 0; from < r.n; {
 			size, tiles := split(r.n-from, maxFew)
 			for range tiles {
-				w.few[size](&w.m.Data[g*w.m.Stride], min(groups, r.g1-g), w.m.Stride, blocks,
-					(*byte)(unsafe.Add(r.act, from*r.actStride)), r.actStride, (*float32)(unsafe.Add(y, from*r.yStride)), r.yStride)
+				w.fewTile(size, g, min(groups, r.g1-g), blocks, (*byte)(unsafe.Add(r.act, from*r.actStride)), r.actStride,
+					unsafe.Add(y, from*r.yStride), r.yStride)
 				from += size
 			}
 		}
+	}
+}
+
+// fewTile multiplies count groups from g on with one tile of rows, two groups at a time where there is a kernel for that.
+func (w *quantWork) fewTile(rows, g, count, blocks int, act *byte, actStride int, y unsafe.Pointer, yStride int) {
+	stride := w.m.Stride
+	if pairs := count / 2; pairs > 0 && w.pairs[rows] != nil {
+		w.pairs[rows](&w.m.Data[g*stride], pairs, stride, blocks, act, actStride, (*float32)(y), yStride)
+		g += 2 * pairs
+		count -= 2 * pairs
+		y = unsafe.Add(y, 2*pairs*Lanes*4)
+	}
+	if count > 0 {
+		w.few[rows](&w.m.Data[g*stride], count, stride, blocks, act, actStride, (*float32)(y), yStride)
 	}
 }
 

@@ -26,6 +26,10 @@ type form struct {
 	high    func(b, q int) (at, shift int)
 	highBit uint32 // mask of the upper bits in place
 	scale   func(u *units, b int)
+
+	// turn is a number of blocks after which everything in a unit repeats so many bytes further on, or 0.
+	turn                         int
+	lowStep, highStep, scaleStep int
 }
 
 var (
@@ -76,30 +80,32 @@ var forms = []form{
 		name: "Q3_K", blocks: 8, head: 320, body: 192, signed: true, offset: 4, scales: 2, low: bitPairs(320), lowMask: 3,
 		high: singleBits(320 + 1024), highBit: 4, scale: scaleSigned,
 	},
-	{name: "Q4_K", blocks: 8, head: 320, body: 256, scales: 1, low: nibblePairs(320), lowMask: 15, scale: scaleMinK},
+	{name: "Q4_K", blocks: 8, head: 320, body: 256, scales: 1, low: nibblePairs(320), lowMask: 15, scale: scaleMinK, turn: 2, lowStep: 512, scaleStep: 32},
 	{
 		name: "Q5_K", blocks: 8, head: 320, body: 320, scales: 1, low: nibblePairs(320), lowMask: 15,
 		high: singleBits(320 + 2048), highBit: 0x10, scale: scaleMinK,
 	},
 	{
 		name: "Q6_K", blocks: 8, head: 320, body: 384, signed: true, offset: 32, scales: 2, low: nibblesOfQ6K, lowMask: 15,
-		high: bitPairs(320 + 2048), highBit: 0x30, scale: scaleSigned,
+		high: bitPairs(320 + 2048), highBit: 0x30, scale: scaleSigned, turn: 4, lowStep: 1024, highStep: 512, scaleStep: 128,
 	},
 }
 
 // units is the state of code that walks the units of a format.
 type units struct {
 	form
-	w            gp
-	lowM, highM  vec // masks
-	bias, lookup vec // added to values, or looked up
-	d, dmin, t   vec
-	least, small vec   // constants of E8M0
-	S            []vec // S[i]: scale of sub i, S[scales+i]: minimum
+	w                      gp  // the unit
+	lowAt, highAt, scaleAt gp  // from where places are counted
+	index                  gp  // added to all of these, if it is not nil
+	lowM, highM            vec // masks
+	bias, lookup           vec // added to values, or looked up
+	d, dmin, t             vec
+	least, small           vec   // constants of E8M0
+	S                      []vec // S[i]: scale of sub i, S[scales+i]: minimum
 }
 
 func newUnits(f form, w gp) *units {
-	u := &units{form: f, w: w, t: ZMM()}
+	u := &units{form: f, w: w, lowAt: w, highAt: w, scaleAt: w, t: ZMM()}
 	if f.lowMask != 255 {
 		u.lowM = dwords(f.lowMask * 0x01010101)
 	}
@@ -135,14 +141,23 @@ func newUnits(f form, w gp) *units {
 	return u
 }
 
+// mem addresses a byte of the unit.
+func (u *units) mem(base gp, disp int) Mem {
+	m := mem(base, disp)
+	if u.index != nil {
+		m.Index, m.Scale = u.index, 1
+	}
+	return m
+}
+
 // begin loads what a unit's blocks share.
 func (u *units) begin() {
 	if u.blocks != 8 {
 		return
 	}
-	VCVTPH2PS(mem(u.w, 0), u.d)
+	VCVTPH2PS(u.mem(u.w, 0), u.d)
 	if !u.signed {
-		VCVTPH2PS(mem(u.w, 32), u.dmin)
+		VCVTPH2PS(u.mem(u.w, 32), u.dmin)
 	}
 }
 
@@ -153,11 +168,11 @@ func (u *units) quads(b, from, to int, use func(q int, v vec)) {
 		at, shift := u.low(b, q)
 		switch {
 		case u.lowMask == 255:
-			VMOVDQU64(mem(u.w, at), v)
+			VMOVDQU64(u.mem(u.lowAt, at), v)
 		case shift == 0:
-			VPANDD(mem(u.w, at), u.lowM, v)
+			VPANDD(u.mem(u.lowAt, at), u.lowM, v)
 		default:
-			VMOVDQU64(mem(u.w, at), v)
+			VMOVDQU64(u.mem(u.lowAt, at), v)
 			VPSRLW(U8(shift), v, v)
 			VPANDD(u.lowM, v, v)
 		}
@@ -178,7 +193,7 @@ func (u *units) quads(b, from, to int, use func(q int, v vec)) {
 func (u *units) addHigh(b, q int, v vec) {
 	at, shift := u.high(b, q)
 	to := trailing(u.highBit)
-	VMOVDQU64(mem(u.w, at), u.t)
+	VMOVDQU64(u.mem(u.highAt, at), u.t)
 	switch {
 	case to > shift:
 		VPSLLW(U8(to-shift), u.t, u.t)
@@ -189,18 +204,18 @@ func (u *units) addHigh(b, q int, v vec) {
 }
 
 // The scales of block b, into S.
-func scaleF16(u *units, b int) { VCVTPH2PS(mem(u.w, 32*b), u.S[0]) }
+func scaleF16(u *units, b int) { VCVTPH2PS(u.mem(u.scaleAt, 32*b), u.S[0]) }
 
 func scaleMinF16(u *units, b int) {
-	VCVTPH2PS(mem(u.w, 32*b), u.S[0])
-	VCVTPH2PS(mem(u.w, 64+32*b), u.S[1])
+	VCVTPH2PS(u.mem(u.scaleAt, 32*b), u.S[0])
+	VCVTPH2PS(u.mem(u.scaleAt, 64+32*b), u.S[1])
 }
 
 // scaleE8M0 makes (e-1)<<23, or 0x00200000<<e where e is below 2.
 func scaleE8M0(u *units, b int) {
 	k := K()
 	e := ZMM()
-	VPMOVZXBD(mem(u.w, 16*b), e)
+	VPMOVZXBD(u.mem(u.scaleAt, 16*b), e)
 	VPSUBD(u.small, e, u.S[0])
 	VPSLLD(U8(23), u.S[0], u.S[0])
 	VPCMPUD(U8(2), u.small, e, k) // e <= 1
@@ -208,8 +223,8 @@ func scaleE8M0(u *units, b int) {
 }
 
 func scaleMinK(u *units, b int) {
-	VPMOVZXBD(mem(u.w, 64+16*b), u.S[0])
-	VPMOVZXBD(mem(u.w, 192+16*b), u.S[1])
+	VPMOVZXBD(u.mem(u.scaleAt, 64+16*b), u.S[0])
+	VPMOVZXBD(u.mem(u.scaleAt, 192+16*b), u.S[1])
 	for i, d := range []vec{u.d, u.dmin} {
 		VCVTDQ2PS(u.S[i], u.S[i])
 		VMULPS(d, u.S[i], u.S[i])
@@ -219,7 +234,7 @@ func scaleMinK(u *units, b int) {
 
 func scaleQ2K(u *units, b int) {
 	for sub := range 2 {
-		VPMOVZXBD(mem(u.w, 64+16*(2*b+sub)), u.S[2+sub])
+		VPMOVZXBD(u.mem(u.scaleAt, 64+16*(2*b+sub)), u.S[2+sub])
 		lowNibbles(u.S[2+sub], u.S[sub])
 		VPSRLD(U8(4), u.S[2+sub], u.S[2+sub])
 		for i, d := range []vec{u.d, u.dmin} {
@@ -245,7 +260,7 @@ func negate(v vec, u *units) {
 
 func scaleSigned(u *units, b int) {
 	for sub := range u.scales {
-		VPMOVSXBD(mem(u.w, 64+16*(u.scales*b+sub)), u.S[sub])
+		VPMOVSXBD(u.mem(u.scaleAt, 64+16*(u.scales*b+sub)), u.S[sub])
 		VCVTDQ2PS(u.S[sub], u.S[sub])
 		VMULPS(u.d, u.S[sub], u.S[sub])
 	}
