@@ -52,10 +52,10 @@ func outputOf(kind, name string) *declared {
 	}}
 }
 
-// itemTables are the tables of items by type.
+// itemTables are the tables of items by type, but for references.
 var itemTables = map[string]*declared{
 	"message": messageItem, "reasoning": reasoningItem, "function_call": callItem, "custom_tool_call": customCallItem,
-	"function_call_output": outputItem, "custom_tool_call_output": customOutputItem, "item_reference": referenceItem,
+	"function_call_output": outputItem, "custom_tool_call_output": customOutputItem,
 }
 
 func itemObjects() []fields.ObjectTable {

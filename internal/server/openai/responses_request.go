@@ -29,7 +29,7 @@ type responseRequest struct {
 	reasoning     json.RawMessage
 	text          json.RawMessage
 	parallelFalse bool
-	resolve       func(id string) (json.RawMessage, bool)
+	resolve       func(id string) (json.RawMessage, bool) // finds an item of a kept response
 }
 
 func responsePart(r *responseRequest) *common { return &r.common }
@@ -242,8 +242,12 @@ func (r *responseRequest) input(v fields.Value) error {
 		}
 		v = fields.Value{Raw: append(append(json.RawMessage("["), item...), ']'), Path: v.Path}
 	}
-	ms := &itemReader{resolve: r.resolve}
+	var ms itemReader
 	for _, it := range v.Items() {
+		it, err := r.dereference(it)
+		if err != nil {
+			return err
+		}
 		if err := ms.item(it); err != nil {
 			return err
 		}
@@ -251,6 +255,24 @@ func (r *responseRequest) input(v fields.Value) error {
 	}
 	r.messages = ms.out
 	return nil
+}
+
+// dereference returns the kept item that an item refers to, or the item itself where it is none that refers. What a
+// response keeps of its input are items only: a kept reference would have the id of what it refers to, and lead to
+// itself.
+func (r *responseRequest) dereference(v fields.Value) (fields.Value, error) {
+	if text(v, "type") != "item_reference" {
+		return v, nil
+	}
+	if err := referenceItem.DecodeValue(v, &struct{}{}); err != nil {
+		return v, err
+	}
+	id := text(v, "id")
+	raw, ok := r.resolve(id)
+	if !ok {
+		return v, &chat.Error{Kind: chat.NotFound, Field: v.Path + ".id", Msg: fmt.Sprintf("no kept response has an item %q", id)}
+	}
+	return fields.Value{Raw: raw, Path: v.Path}, nil
 }
 
 // withID gives an item an id where it has none.
@@ -275,9 +297,8 @@ func withID(raw json.RawMessage) json.RawMessage {
 
 // itemReader turns items into messages: what the assistant thought, said and called in a row is one turn.
 type itemReader struct {
-	out     []chat.Message
-	turn    bool // the last message is the assistant's and may grow
-	resolve func(id string) (json.RawMessage, bool)
+	out  []chat.Message
+	turn bool // the last message is the assistant's and may grow
 }
 
 func (ir *itemReader) assistant(path string) *chat.Message {
@@ -325,14 +346,6 @@ func (ir *itemReader) item(v fields.Value) error {
 		return ir.call(v, kind)
 	case "function_call_output", "custom_tool_call_output":
 		return ir.output(v)
-	case "item_reference":
-		id := text(v, "id")
-		if ir.resolve != nil {
-			if raw, ok := ir.resolve(id); ok {
-				return ir.item(fields.Value{Raw: raw, Path: v.Path})
-			}
-		}
-		return &chat.Error{Kind: chat.NotFound, Field: v.Path + ".id", Msg: fmt.Sprintf("no kept response has an item %q", id)}
 	case "":
 		return missing(v.Path + ".type")
 	}
