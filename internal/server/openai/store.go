@@ -26,7 +26,41 @@ type kept struct {
 	input    []json.RawMessage // of this response alone
 	output   []json.RawMessage
 	messages []chat.Message // the whole conversation, this answer included
-	bytes    int
+
+	items map[string]json.RawMessage // of input and output, by id
+	bytes int
+}
+
+// perPiece is about what a message, a part or a call takes beside its text.
+const perPiece = 128
+
+// measure counts what a response holds in memory. The conversation before it counts, too: the responses that it came
+// from may be gone.
+func (k *kept) measure() {
+	k.items = map[string]json.RawMessage{}
+	for _, raw := range slices.Concat(k.input, k.output) {
+		if id := idOf(raw); id != "" {
+			k.items[id] = raw
+		}
+		k.bytes += len(raw)
+	}
+	k.bytes += len(k.body)
+	for _, m := range k.messages {
+		k.bytes += perPiece*(1+len(m.Parts)+len(m.Calls)) + len(m.Reasoning)
+		for _, p := range m.Parts {
+			k.bytes += len(p.Text) + len(p.Data) + len(p.URL)
+		}
+		for _, c := range m.Calls {
+			k.bytes += len(c.Arguments)
+		}
+	}
+}
+
+// idOf returns the id of an item.
+func idOf(raw json.RawMessage) string {
+	var m struct{ ID string }
+	_ = json.Unmarshal(raw, &m) // "" where there is none
+	return m.ID
 }
 
 // responseStore keeps the last responses in memory.
@@ -40,10 +74,7 @@ type responseStore struct {
 func newResponseStore() *responseStore { return &responseStore{byID: map[string]*list.Element{}} }
 
 func (s *responseStore) add(k *kept) {
-	for _, it := range k.input {
-		k.bytes += len(it)
-	}
-	k.bytes += 2 * len(k.body)
+	k.measure()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byID[k.id] = s.order.PushBack(k)
@@ -84,12 +115,8 @@ func (s *responseStore) item(id string) (json.RawMessage, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for e := s.order.Back(); e != nil; e = e.Prev() {
-		k := e.Value.(*kept)
-		for _, raw := range slices.Concat(k.output, k.input) {
-			var m struct{ ID string }
-			if json.Unmarshal(raw, &m) == nil && m.ID == id {
-				return raw, true
-			}
+		if raw, ok := e.Value.(*kept).items[id]; ok {
+			return raw, true
 		}
 	}
 	return nil, false
@@ -140,11 +167,6 @@ func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if query.Get("order") != "asc" {
 		slices.Reverse(items)
-	}
-	idOf := func(raw json.RawMessage) string {
-		var m struct{ ID string }
-		_ = json.Unmarshal(raw, &m)
-		return m.ID
 	}
 	if after := query.Get("after"); query.Has("after") {
 		i := slices.IndexFunc(items, func(raw json.RawMessage) bool { return idOf(raw) == after })
