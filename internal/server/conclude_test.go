@@ -147,3 +147,13 @@ func TestConcludingIsAccountedFor(t *testing.T) {
 		t.Errorf("%v %s", err, r.Body)
 	}
 }
+
+// TestStopStringsEndOneAnswer wants what is held back of the first answer handed out before the second begins: together
+// they have the stop string, and neither has it.
+func TestStopStringsEndOneAnswer(t *testing.T) {
+	w := concludeWorld(t, stubborn("Let me see!"+servertest.ToolCall("get_weather", `{"city": "Oslo"}`), inWords), chat.ConcludeRepeats, "")
+	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","stop":["!It"],` + secondTurns["chat"][1:] + ways[0].tools + "}")
+	if r := w.Post(t, "/v1/chat/completions", body); !strings.Contains(r.Body, "Let me see!"+inWords) {
+		t.Errorf("%d %s", r.Status, r.Body)
+	}
+}

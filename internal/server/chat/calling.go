@@ -69,7 +69,7 @@ func (c *choice) callEvent(ev toolfmt.Event) bool {
 		c.args, c.held = "", []toolfmt.Event{ev}
 		c.whole = c.strays && ev.Plain && c.first()
 		if !c.whole && !c.mayRepeat(ev.Call.Name) {
-			return c.release()
+			c.release()
 		}
 	case toolfmt.CallArgs:
 		if c.held == nil {
@@ -79,7 +79,7 @@ func (c *choice) callEvent(ev toolfmt.Event) bool {
 		c.args += ev.Text
 		c.held = append(c.held, ev)
 		if !c.whole && !c.mayRepeat(c.held[0].Call.Name) {
-			return c.release()
+			c.release()
 		}
 	case toolfmt.CallEnd:
 		if c.held == nil {
@@ -97,19 +97,18 @@ func (c *choice) callEvent(ev toolfmt.Event) bool {
 			return c.conclude()
 		}
 		c.held = append(c.held, ev)
-		return c.release()
+		c.release()
 	}
 	return false
 }
 
 // release hands out what was held of a call.
-func (c *choice) release() bool {
+func (c *choice) release() {
 	held := c.held
 	c.held = nil
 	for _, ev := range held {
 		c.hand(ev)
 	}
-	return false
 }
 
 // hand turns a piece of a call into a delta.
@@ -153,6 +152,7 @@ func (c *choice) unsift() bool {
 // conclude asks the model again, with the line behind the result. It reports true: what was being read is over.
 func (c *choice) conclude() bool {
 	c.drain()
+	c.flushStop() // what comes next is another answer: no stop string reaches into it
 	s := c.s
 	spent := len(c.out)
 	c.concluded, c.sifting, c.sifted, c.held, c.logs = true, false, "", nil, nil

@@ -191,9 +191,10 @@ func (c *choice) ended(ev engine.Event) {
 	if c.parser != nil && c.take(c.parser.End()) {
 		return
 	}
-	if c.unsift() || c.flushStop() {
+	if c.unsift() {
 		return
 	}
+	c.flushStop()
 	reason := Stop
 	switch {
 	case ev.Reason == engine.FinishLength || c.cutCall:
@@ -336,10 +337,7 @@ func (c *choice) answer(t string) bool {
 }
 
 // flushStop hands out text that might have begun a stop string.
-func (c *choice) flushStop() bool {
-	c.say(c.stop.flush())
-	return false
-}
+func (c *choice) flushStop() { c.say(c.stop.flush()) }
 
 func (c *choice) say(text string) {
 	if text == "" {

@@ -105,13 +105,13 @@ func (m *Model) Thinks() bool {
 	return open != "" || m.own.format.SupportsThinkingSwitch()
 }
 
-// templateOf refuses conversations with a model that has no usable template.
-func (d dress) usable(info string) error {
+// usable refuses conversations with a model, of that name, that has no usable template.
+func (d dress) usable(name string) error {
 	switch {
 	case d.err != nil:
-		return &Error{Kind: Unavailable, Msg: fmt.Sprintf("the chat template of model %s cannot be read", info), Err: d.err}
+		return &Error{Kind: Unavailable, Msg: fmt.Sprintf("the chat template of model %s cannot be read", name), Err: d.err}
 	case d.template == nil:
-		return &Error{Kind: Unsupported, Field: "model", Msg: fmt.Sprintf("%s is a base model without a chat template: it continues texts only", info)}
+		return &Error{Kind: Unsupported, Field: "model", Msg: fmt.Sprintf("%s is a base model without a chat template: it continues texts only", name)}
 	}
 	return nil
 }
