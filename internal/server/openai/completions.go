@@ -135,7 +135,7 @@ func (r *completionRequest) finish() error {
 type textLogprobs struct {
 	Tokens  []string             `json:"tokens"`
 	Logs    []*float32           `json:"token_logprobs"`
-	Top     []map[string]float32 `json:"top_logprobs"`
+	Top     []*map[string]float32 `json:"top_logprobs"`
 	Offsets []int                `json:"text_offset"`
 }
 
@@ -149,11 +149,11 @@ func (l *textLogprobs) add(ts []chat.TokenLog, offset int, top bool) {
 		}
 		lp := t.LogProb
 		l.Logs = append(l.Logs, &lp)
-		var m map[string]float32
+		var m *map[string]float32 // null where no alternatives were asked for
 		if top {
-			m = map[string]float32{}
+			m = &map[string]float32{}
 			for _, x := range t.Top {
-				m[spell(x.Text)] = x.LogProb
+				(*m)[spell(x.Text)] = x.LogProb
 			}
 		}
 		l.Top = append(l.Top, m)
@@ -294,7 +294,7 @@ func (c *completer) run(w http.ResponseWriter) error {
 	for i := range c.choices {
 		c.choices[i].Index = i
 		if c.q.logprobs >= 0 {
-			c.choices[i].LogProbs = &textLogprobs{Tokens: []string{}, Logs: []*float32{}, Top: []map[string]float32{}, Offsets: []int{}}
+			c.choices[i].LogProbs = &textLogprobs{Tokens: []string{}, Logs: []*float32{}, Top: []*map[string]float32{}, Offsets: []int{}}
 		}
 	}
 	for p := range join(c.streams) {
@@ -338,7 +338,7 @@ func (c *completer) take(p part) error {
 	i := p.prompt*c.n + p.delta.Choice
 	piece := textChoice{Index: i}
 	if c.q.logprobs >= 0 {
-		piece.LogProbs = &textLogprobs{Tokens: []string{}, Logs: []*float32{}, Top: []map[string]float32{}, Offsets: []int{}}
+		piece.LogProbs = &textLogprobs{Tokens: []string{}, Logs: []*float32{}, Top: []*map[string]float32{}, Offsets: []int{}}
 	}
 	if c.q.echo && !c.echoed[i] {
 		c.echoed[i] = true
