@@ -20,7 +20,7 @@ import (
 	"github.com/baleenrun/baleen/internal/store"
 )
 
-// A Keeper is an manage.Keeper over a store.
+// A Keeper is a manage.Keeper over a store.
 type Keeper struct {
 	Store   *store.Store
 	Catalog *models.Catalog

@@ -133,7 +133,7 @@ func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report 
 	if !lines.Started() {
 		return err
 	}
-	return lines.Line(errorBody{message(chat.AsError(err))})
+	return endLines(lines, chat.AsError(err))
 }
 
 func (d *dialect) copy(w http.ResponseWriter, r *http.Request) error {

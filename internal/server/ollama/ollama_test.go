@@ -344,3 +344,15 @@ func TestFieldsOfOfficialClients(t *testing.T) {
 		}
 	}
 }
+
+// TestBrokenPullsAreLogged wants the failure in the log, too: the client, which has it in the stream, may not keep it.
+func TestBrokenPullsAreLogged(t *testing.T) {
+	w, _ := start(t, servertest.Options{})
+	if r := w.Post(t, "/api/pull", `{"model":"torn"}`); r.Status != 200 || !strings.Contains(r.Body, "checksum") {
+		t.Fatalf("%d %s", r.Status, r.Body)
+	}
+	w.HTTP.Close() // waits for the row
+	if !strings.Contains(w.Log(), `"error":"the file does not have its checksum`) {
+		t.Errorf("log %s", w.Log())
+	}
+}

@@ -164,7 +164,7 @@ func (a *answer) write(w http.ResponseWriter, s *chat.Stream) error {
 				return d.Err
 			}
 			if d.Err != nil {
-				return lines.Line(errorBody{message(d.Err)})
+				return endLines(lines, d.Err)
 			}
 			err = lines.Line(a.last(piece{}, s, reason, d.Usage))
 		case chat.PrefillDelta:
@@ -182,6 +182,14 @@ func (a *answer) write(w http.ResponseWriter, s *chat.Stream) error {
 		}
 	}
 	return nil
+}
+
+// endLines sends an error into a stream that was begun, and returns it for the log.
+func endLines(lines *server.Writer, e *chat.Error) error {
+	if err := lines.Line(errorBody{message(e)}); err != nil {
+		return err
+	}
+	return e
 }
 
 // whole answers with one object.
