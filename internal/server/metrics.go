@@ -81,9 +81,9 @@ func (m *Metrics) request(route string, status int, took time.Duration) {
 	observe(m.seconds, label("route", route), tookBounds, took)
 }
 
-func label(name, value string) string {
-	return name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value) + `"`
-}
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func label(name, value string) string { return name + `="` + labelEscapes.Replace(value) + `"` }
 
 type histogram struct {
 	bounds []float64
@@ -160,8 +160,9 @@ func (m *Metrics) write(w io.Writer) {
 // gauge is one level of each model.
 type gauge struct{ name, kind, help string }
 
-// writeModels writes what the loaded models' engines say.
-func writeModels(w io.Writer, svc *chat.Service) {
+// writeModels writes what the loaded models' engines say, under the catalog's names, which are by path. A name inside a
+// file is not enough: quantizations of one model have the same, and two samples of one series spoil a whole scrape.
+func writeModels(w io.Writer, svc *chat.Service, names map[string]string) {
 	gauges := []gauge{
 		{"baleen_running", "gauge", "Sequences in the batch."},
 		{"baleen_queue", "gauge", "Requests that wait for the batch."},
@@ -180,12 +181,16 @@ func writeModels(w io.Writer, svc *chat.Service) {
 		for _, g := range e.Groups {
 			total, free, cached = total+g.Total, free+g.Free, cached+g.Cached
 		}
-		l := label("model", m.Info.Name)
+		name := names[st.Key]
+		if name == "" {
+			name = st.Key // removed meanwhile
+		}
+		l := label("model", name)
 		for i, v := range []int64{
 			int64(e.Running), int64(e.Waiting), int64(e.Swapped), e.Steps, e.Rows, int64(total), int64(free), int64(cached), st.Bytes,
 		} {
-			name := gauges[i].name
-			rows[name] = append(rows[name], fmt.Sprintf("%s{%s} %d\n", name, l, v))
+			g := gauges[i].name
+			rows[g] = append(rows[g], fmt.Sprintf("%s{%s} %d\n", g, l, v))
 		}
 	})
 	for _, g := range gauges {

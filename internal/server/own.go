@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -107,15 +108,34 @@ func (o *own) document(w http.ResponseWriter, _ *http.Request) error {
 	return err
 }
 
-func (o *own) metrics(w http.ResponseWriter, _ *http.Request) error {
+func (o *own) metrics(w http.ResponseWriter, r *http.Request) error {
+	names, err := o.names(r.Context())
+	if err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	o.s.o.Metrics.write(&b)
 	head(&b, "baleen_active_requests", "gauge", "HTTP requests in work.")
 	fmt.Fprintf(&b, "baleen_active_requests %d\n", o.s.Active())
-	writeModels(&b, o.s.o.Chat)
+	writeModels(&b, o.s.o.Chat, names)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, err := w.Write(b.Bytes())
+	_, err = w.Write(b.Bytes())
 	return err
+}
+
+// names returns the catalog's names by path, of several the first.
+func (o *own) names(ctx context.Context) (map[string]string, error) {
+	specs, err := o.s.o.Chat.Catalog().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]string{}
+	for _, s := range specs {
+		if names[s.Path] == "" {
+			names[s.Path] = s.Name
+		}
+	}
+	return names, nil
 }
 
 // LoadedModel is a row of GET /baleen/models.
@@ -135,15 +155,9 @@ type LoadedModel struct {
 
 func (o *own) models(w http.ResponseWriter, r *http.Request) error {
 	list := []LoadedModel{}
-	specs, err := o.s.o.Chat.Catalog().List(r.Context())
+	names, err := o.names(r.Context())
 	if err != nil {
 		return err
-	}
-	names := map[string]string{}
-	for _, s := range specs {
-		if names[s.Path] == "" {
-			names[s.Path] = s.Name
-		}
 	}
 	details := map[string]*chat.Model{}
 	status := o.s.o.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) { details[st.Key] = m })
