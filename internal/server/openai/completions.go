@@ -133,10 +133,10 @@ func (r *completionRequest) finish() error {
 }
 
 type textLogprobs struct {
-	Tokens  []string             `json:"tokens"`
-	Logs    []*float32           `json:"token_logprobs"`
+	Tokens  []string              `json:"tokens"`
+	Logs    []*float32            `json:"token_logprobs"`
 	Top     []*map[string]float32 `json:"top_logprobs"`
-	Offsets []int                `json:"text_offset"`
+	Offsets []int                 `json:"text_offset"`
 }
 
 func (l *textLogprobs) add(ts []chat.TokenLog, offset int, top bool) {
