@@ -61,7 +61,8 @@ arm64:
 	@scripts/test-arm64
 
 race:
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/engine/... ./internal/kv/... ./internal/fetch/... ./internal/store/...
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/engine/... ./internal/kv/... ./internal/fetch/... ./internal/store/... ./internal/pool/...
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./internal/server/...
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)
