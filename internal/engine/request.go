@@ -64,8 +64,8 @@ func (r FinishReason) String() string {
 	return [...]string{"none", "stop", "length", "cancelled", "error"}[r]
 }
 
-// An Event is one generated token, a report of how far the prompt is, or the end of a stream. Every stream ends with exactly one event that has
-// Done set, after an error too.
+// An Event is one generated token, a report of how far the prompt is, or the end of a stream. Every stream ends with
+// exactly one event that has Done set, after an error too.
 type Event struct {
 	Token int32  // the token, -1 in a Done event
 	Text  string // what became text with it; incomplete UTF-8 and possible stop strings are held back
