@@ -258,6 +258,16 @@ var fills = []struct {
 	{prefix: "[PREFIX]", suffix: "[SUFFIX]", suffixFirst: true},
 }
 
+// FillsGaps tells whether a model with these tokens was trained to fill in the middle of a text.
+func FillsGaps(hasToken func(string) bool) bool {
+	for _, f := range fills {
+		if hasToken(f.prefix) && hasToken(f.suffix) && (f.middle == "" || hasToken(f.middle)) {
+			return true
+		}
+	}
+	return false
+}
+
 // fileMarks end the text in a gap.
 var fileMarks = []string{"<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<|file_separator|>", "<file_sep>", "<fim_pad>"}
 

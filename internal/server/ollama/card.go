@@ -169,10 +169,8 @@ func capabilities(info family.Info, template string, hasToken func(string) bool)
 			out = append(out, "thinking")
 		}
 	}
-	for _, t := range []string{"<|fim_middle|>", "<fim_middle>", "<|code_middle|>", "<｜fim▁hole｜>", "[SUFFIX]"} {
-		if hasToken(t) {
-			return append(out, "insert")
-		}
+	if chat.FillsGaps(hasToken) {
+		out = append(out, "insert")
 	}
 	return out
 }
