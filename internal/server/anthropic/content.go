@@ -277,9 +277,7 @@ func (p place) read(v fields.Value) (block, error) {
 	}
 	kind, ok := v.Get("type")
 	if !ok {
-		e := chat.Invalidf(v.Path+".type", "this field is missing")
-		e.Missing = true
-		return b, e
+		return b, chat.MissingField(v.Path + ".type")
 	}
 	if kind.Kind() != "string" {
 		return b, chat.Invalidf(kind.Path, "got the type %s, want a string", kind.Kind())
@@ -419,9 +417,7 @@ func (c *conversation) message(m *turn, i, lastUser int) error {
 		return chat.Invalidf(field, "clear_at and output_config are only permitted on system messages")
 	}
 	if !m.has && m.effort == "" {
-		e := chat.Invalidf(field+".content", "this field is missing")
-		e.Missing = true
-		return e
+		return chat.MissingField(field + ".content")
 	}
 	if m.effort != "" {
 		c.req.chat.Effort = m.effort

@@ -59,9 +59,7 @@ func readEdit(v fields.Value) (edit, error) {
 	case "compact_20260112":
 		return edit{}, chat.Unsupportedf(v.Path, "compact_20260112 is not supported: compact the conversation in the client")
 	case "":
-		e := chat.Invalidf(v.Path+".type", "this field is missing")
-		e.Missing = true
-		return edit{}, e
+		return edit{}, chat.MissingField(v.Path + ".type")
 	default:
 		return edit{}, chat.Invalidf(v.Path+".type", "%q is not one of %s, %s", clip(k), clearThinking, clearTools)
 	}

@@ -244,9 +244,7 @@ func (q *request) think() error {
 	case "enabled":
 		switch {
 		case !t.set:
-			e := chat.Invalidf(t.field+".enabled.budget_tokens", "this field is missing")
-			e.Missing = true
-			return e
+			return chat.MissingField(t.field + ".enabled.budget_tokens")
 		case !t.whole && q.chat.MaxTokens > 0 && t.budget >= q.chat.MaxTokens:
 			return chat.Invalidf("max_tokens", "%d must be greater than thinking.budget_tokens, %d", q.chat.MaxTokens, t.budget)
 		case q.choice == "any" || q.choice == "tool":
@@ -311,9 +309,7 @@ func (q *request) choose() error {
 	c := q.chat.Choice
 	switch {
 	case q.choice == "tool" && c.Name == "":
-		e := chat.Invalidf(c.Field+".tool.name", "this field is missing")
-		e.Missing = true
-		return e
+		return chat.MissingField(c.Field + ".tool.name")
 	case q.choice != "tool" && c.Name != "":
 		return chat.Invalidf(c.Field+".name", "a name belongs to the type tool")
 	case q.choice == "none" && q.chat.SingleCall:

@@ -176,9 +176,7 @@ func (b *toolbox) apply(x *block) (err error) {
 	case c.kind == "tool_definition" && x.kind == "tool_removal":
 		return chat.Invalidf(at+".type", "a tool is taken away by a tool_reference")
 	case c.kind == "tool_definition" && c.definition.Raw == nil:
-		e := chat.Invalidf(at+".definition", "this field is missing")
-		e.Missing = true
-		return e
+		return chat.MissingField(at + ".definition")
 	case c.kind == "tool_definition":
 		x.text, err = b.define(c.definition)
 	case x.kind == "tool_removal":

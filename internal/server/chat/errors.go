@@ -132,6 +132,11 @@ func Invalidf(field, format string, args ...any) *Error {
 	return &Error{Kind: Invalid, Field: field, Msg: fmt.Sprintf(format, args...)}
 }
 
+// MissingField refuses a request without a field that it must have.
+func MissingField(field string) *Error {
+	return &Error{Kind: Invalid, Field: field, Msg: "this field is missing", Missing: true}
+}
+
 // Unsupportedf refuses a field that cannot be honoured.
 func Unsupportedf(field, format string, args ...any) *Error {
 	return &Error{Kind: Unsupported, Field: field, Msg: fmt.Sprintf(format, args...)}

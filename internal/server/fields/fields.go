@@ -118,9 +118,7 @@ func (t *Table[T]) DecodeValue(v Value, dst *T) error {
 		fv, ok := seen[f.Name]
 		if !ok || fv.IsNull() {
 			if f.Required {
-				e := chat.Invalidf(v.path(f.Name), "this field is missing")
-				e.Missing = true
-				return e
+				return chat.MissingField(v.path(f.Name))
 			}
 			continue
 		}

@@ -178,21 +178,15 @@ func messages(v fields.Value) ([]chat.Message, error) {
 		}
 		switch {
 		case m.Role == chat.ToolRole && m.CallID == "":
-			return nil, missing(it.Path + ".tool_call_id")
+			return nil, chat.MissingField(it.Path + ".tool_call_id")
 		case m.Role != chat.Assistant && len(m.Calls) > 0:
 			return nil, chat.Invalidf(it.Path+".tool_calls", "only the assistant makes calls")
 		case m.Role != chat.Assistant && m.Parts == nil:
-			return nil, missing(it.Path + ".content")
+			return nil, chat.MissingField(it.Path + ".content")
 		}
 		out = append(out, m)
 	}
 	return out, nil
-}
-
-func missing(path string) error {
-	e := chat.Invalidf(path, "this field is missing")
-	e.Missing = true
-	return e
 }
 
 // toolTable decodes a tool of chat completions.
@@ -312,7 +306,7 @@ func setChoice(req *chat.Request, v fields.Value) error {
 	case "function":
 		name, ok := nameOf(v)
 		if !ok {
-			return missing(v.Path + ".function.name")
+			return chat.MissingField(v.Path + ".function.name")
 		}
 		req.Choice.Mode, req.Choice.Name = chat.ToolNamed, name
 		return nil
@@ -345,7 +339,7 @@ func allowedTools(req *chat.Request, v fields.Value) error {
 	}
 	list, ok := v.Get("tools")
 	if !ok || list.Kind() != "array" {
-		return missing(v.Path + ".tools")
+		return chat.MissingField(v.Path + ".tools")
 	}
 	allowed := map[string]bool{}
 	for _, it := range list.Items() {
@@ -378,7 +372,7 @@ func formatType(name string) fields.Type {
 func setFormat(req *chat.Request, v fields.Value) error {
 	kind, ok := v.Get("type")
 	if !ok {
-		return missing(v.Path + ".type")
+		return chat.MissingField(v.Path + ".type")
 	}
 	switch kind.String() {
 	case "text":

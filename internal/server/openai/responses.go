@@ -48,7 +48,7 @@ func (d *dialect) decodeResponse(r *http.Request) (*responseRequest, error) {
 	}
 	q.req.Messages = append(q.req.Messages, q.messages...)
 	if len(q.messages) == 0 {
-		return nil, missing("input")
+		return nil, chat.MissingField("input")
 	}
 	return q, nil
 }

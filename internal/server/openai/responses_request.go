@@ -214,7 +214,7 @@ func (r *responseRequest) addTools(v fields.Value, namespace string) error {
 			return chat.Invalidf(it.Path+".type", "a namespace stands inside a namespace")
 		case kind == "namespace":
 			if !has {
-				return missing(it.Path + ".tools")
+				return chat.MissingField(it.Path + ".tools")
 			}
 			if err := r.addTools(inner, t.Name); err != nil {
 				return err
@@ -347,7 +347,7 @@ func (ir *itemReader) item(v fields.Value) error {
 	case "function_call_output", "custom_tool_call_output":
 		return ir.output(v)
 	case "":
-		return missing(v.Path + ".type")
+		return chat.MissingField(v.Path + ".type")
 	}
 	return chat.Unsupportedf(v.Path, "items of type %s are not supported", kind)
 }
@@ -400,7 +400,7 @@ func inputParts(v fields.Value) ([]chat.Part, error) {
 func (ir *itemReader) message(v fields.Value) error {
 	c, ok := v.Get("content")
 	if !ok {
-		return missing(v.Path + ".content")
+		return chat.MissingField(v.Path + ".content")
 	}
 	parts, err := inputParts(c)
 	if err != nil {
@@ -422,9 +422,9 @@ func (ir *itemReader) call(v fields.Value, kind string) error {
 	c := chat.Call{ID: text(v, "call_id"), Name: flat(text(v, "namespace"), text(v, "name"))}
 	switch {
 	case c.ID == "":
-		return missing(v.Path + ".call_id")
+		return chat.MissingField(v.Path + ".call_id")
 	case text(v, "name") == "":
-		return missing(v.Path + ".name")
+		return chat.MissingField(v.Path + ".name")
 	}
 	if kind == "custom_tool_call" {
 		b, err := json.Marshal(map[string]string{"input": text(v, "input")})
@@ -446,11 +446,11 @@ func (ir *itemReader) call(v fields.Value, kind string) error {
 func (ir *itemReader) output(v fields.Value) error {
 	m := chat.Message{Role: chat.ToolRole, CallID: text(v, "call_id"), Field: v.Path}
 	if m.CallID == "" {
-		return missing(v.Path + ".call_id")
+		return chat.MissingField(v.Path + ".call_id")
 	}
 	out, ok := v.Get("output")
 	if !ok {
-		return missing(v.Path + ".output")
+		return chat.MissingField(v.Path + ".output")
 	}
 	var err error
 	if m.Parts, err = inputParts(out); err != nil {
