@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/sample"
@@ -39,6 +40,9 @@ func (r *Request) sampling(spec *Spec, own family.Sampling) (sample.Params, erro
 	var p sample.Params
 	for i := len(layers) - 1; i >= 0; i-- {
 		layers[i].onto(&p)
+	}
+	if i := slices.IndexFunc(layers, func(s *Sampling) bool { return s.TopP != nil }); i >= 0 && p.TopP == 0 {
+		p.TopK = 1 // who says 0 wants the most probable token; in package sample it is off
 	}
 	if err := p.Validate(); err != nil {
 		var pe *sample.ParamError

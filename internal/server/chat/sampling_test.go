@@ -4,7 +4,14 @@ import (
 	"testing"
 
 	"github.com/baleenrun/baleen/internal/family"
+	"github.com/baleenrun/baleen/internal/sample"
 )
+
+func TestBiasAgainstEveryTokenIsTheClients(t *testing.T) {
+	if e := AsError(engineError(sample.ErrNothingAllowed)); e.Kind != Invalid || e.Field != "logit_bias" {
+		t.Errorf("%v of %q: %v", e.Kind, e.Field, e)
+	}
+}
 
 func TestSamplingLayers(t *testing.T) {
 	num := func(v float32) *float32 { return &v }
@@ -25,6 +32,8 @@ func TestSamplingLayers(t *testing.T) {
 		{"the request's", Sampling{Default: dialect, Temperature: num(0.2), TopP: num(0.5)}, Sampling{Temperature: num(0.4)}, own, 0.2, 0.5, 0.01, 1.1, 7},
 		{"the most probable tokens", Sampling{Default: dialect, Temperature: num(0)}, Sampling{}, own, 0, 1, 0.01, 0, 0},
 		{"and what the name says of them", Sampling{Default: dialect, Temperature: num(0)}, Sampling{RepetitionPenalty: num(1.2)}, own, 0, 1, 0.01, 1.2, 0},
+		{"top_p 0", Sampling{Default: dialect, TopP: num(0)}, Sampling{}, own, 0.7, 0, 0.01, 1.1, 1},
+		{"another top_p than the name's 0", Sampling{Default: dialect, TopP: num(0.5)}, Sampling{TopP: num(0)}, own, 0.7, 0.5, 0.01, 1.1, 7},
 		{"no dialect", Sampling{}, Sampling{}, family.Sampling{}, 0, 0, 0, 0, 0},
 	} {
 		p, err := (&Request{Sampling: c.request}).sampling(&Spec{Sampling: c.spec}, c.own)

@@ -9,6 +9,7 @@ import (
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
+	"github.com/baleenrun/baleen/internal/sample"
 )
 
 // Options say what a Service works with.
@@ -227,6 +228,8 @@ func engineError(err error) error {
 			field = "logit_bias"
 		}
 		return &Error{Kind: Invalid, Field: field, Msg: bad.Error(), Err: err}
+	case errors.Is(err, sample.ErrNothingAllowed):
+		return &Error{Kind: Invalid, Field: "logit_bias", Msg: "it forbids every token", Err: err}
 	case errors.As(err, &req):
 		return &Error{Kind: Invalid, Field: req.Field, Msg: req.Problem, Err: err}
 	case errors.As(err, &full):
