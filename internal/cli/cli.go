@@ -139,6 +139,18 @@ const rootExample = `  baleen run "What is the capital of France?"
   cat main.go | baleen run "Explain this program"
   baleen bench smollm2-135m`
 
+// noSuchCommand refuses the arguments of a command that only has others below it.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	msg := fmt.Sprintf("there is no command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		msg += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usageError{errors.New(msg)}
+}
+
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "baleen",
@@ -147,17 +159,8 @@ func (a *app) rootCommand() *cobra.Command {
 		Example:       rootExample,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			msg := fmt.Sprintf("there is no command %q", args[0])
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				msg += "; did you mean " + strings.Join(near, " or ") + "?"
-			}
-			return usageError{errors.New(msg)}
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
@@ -221,7 +224,7 @@ func flagError(err error) error {
 		want = "whole numbers"
 	}
 	if want == "" {
-		return fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())
+		return fmt.Errorf("--%s %q: %w", bad.GetFlag().Name, bad.GetValue(), bad.Unwrap())
 	}
 	return fmt.Errorf("--%s wants %s, not %q", bad.GetFlag().Name, want, bad.GetValue())
 }
@@ -258,8 +261,8 @@ type settingFlag struct {
 	name, kind string
 }
 
-func (f settingFlag) String() string     { return "" } // the help says the default
-func (f settingFlag) Set(v string) error { return f.a.cfg.Set(f.name, v) }
+func (f settingFlag) String() string     { return "" }                                    // the help says the default
+func (f settingFlag) Set(v string) error { return errors.Unwrap(f.a.cfg.Set(f.name, v)) } // flagError names flag and value
 func (f settingFlag) Type() string       { return f.kind }
 
 func (a *app) getenv(key string) string {

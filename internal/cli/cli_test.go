@@ -164,6 +164,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"rum"}, `there is no command "rum"; did you mean run`},
 		{[]string{"rum", "--help"}, `there is no command "rum"; did you mean run`},
 		{[]string{"--help", "rum"}, `there is no command "rum"`},
+		{[]string{"run", "--context", "many"}, `baleen: --context "many": want a whole number`},
+		{[]string{"keys", "revok"}, `there is no command "revok"; did you mean revoke?`},
 		{[]string{"help", "rum"}, `there is no command "rum"`},
 		{[]string{"run"}, "there is no prompt"},
 		{[]string{"run", "--seed", "-1", "hi"}, `--seed wants a whole number that is not negative, not "-1"`},

@@ -573,7 +573,7 @@ func (a *app) keysPath() (string, error) {
 
 func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "keys", Short: "Make, list and revoke API keys of servers",
+		Use: "keys", Short: "Make, list and revoke API keys of servers", Args: noSuchCommand, SuggestionsMinimumDistance: 2,
 		Example: "  baleen keys add laptop\n  baleen keys list\n  baleen keys revoke laptop",
 		Long: "API keys of this user's servers. Once there is one, every request needs one; running servers notice\n" +
 			"changes at once. Only checksums are kept: a key is shown when it is made and never again.",

@@ -64,7 +64,7 @@ var table = map[string]Setting{
 	},
 	Context: {
 		Flag: "context", Var: "BALEEN_CONTEXT",
-		Help: "tokens that a conversation may hold (default: the model's, at most 8192)", check: intIn(1, 1<<24), Kind: "N",
+		Help: "tokens that a conversation may hold (default: the model's, at most 8192, of serve 32768)", check: intIn(1, 1<<24), Kind: "N",
 	},
 	KV: {
 		Flag: "kv", Var: "BALEEN_KV", Default: "f16",
