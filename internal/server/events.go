@@ -35,13 +35,12 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return err
 }
 
-// A Writer sends a stream piece by piece. A client that does not read for longer than the timeout loses its stream.
-// Its methods may be called from several goroutines. After an error all further calls return it.
+// A Writer sends a stream piece by piece. A client that does not read for longer than Options.WriteTimeout loses its
+// stream. Its methods may be called from several goroutines. After an error all further calls return it.
 type Writer struct {
-	w       http.ResponseWriter
-	rc      *http.ResponseController
-	media   string
-	timeout time.Duration
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	media string
 
 	mu      sync.Mutex
 	started bool
@@ -58,11 +57,7 @@ func (e *Env) NewEvents(w http.ResponseWriter) *Writer {
 func (e *Env) NewLines(w http.ResponseWriter) *Writer { return e.newWriter(w, "application/x-ndjson") }
 
 func (e *Env) newWriter(w http.ResponseWriter, media string) *Writer {
-	t := e.WriteTimeout
-	if t == 0 {
-		t = 30 * time.Second
-	}
-	return &Writer{w: w, rc: http.NewResponseController(w), media: media, timeout: t, last: time.Now()}
+	return &Writer{w: w, rc: http.NewResponseController(w), media: media, last: time.Now()}
 }
 
 // Started reports whether anything was written: then errors belong into the stream.
@@ -116,7 +111,6 @@ func (s *Writer) raw(before string, b []byte, after string) error {
 	buf := make([]byte, 0, len(before)+len(b)+len(after))
 	buf = append(append(append(buf, before...), b...), after...)
 	now := time.Now()
-	s.rc.SetWriteDeadline(now.Add(s.timeout)) //nolint:errcheck // writers of tests have none
 	if _, err := s.w.Write(buf); err != nil {
 		s.err = &chat.Error{Kind: chat.Cancelled, Msg: "the client stopped reading", Err: err}
 		return s.err

@@ -91,8 +91,6 @@ type Env struct {
 	Log     *slog.Logger
 	Version string
 	Now     func() time.Time
-	// WriteTimeout bounds how long a client may take to read one piece of a stream.
-	WriteTimeout time.Duration
 }
 
 // Body reads a request's body, within the route's limit.

@@ -77,7 +77,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		o: o, mux: http.NewServeMux(), routes: map[string][]entry{}, gate: gate{limit: int64(max(o.MaxActive, 0))},
-		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now, WriteTimeout: o.WriteTimeout},
+		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now},
 	}
 	s.ready.Store(true)
 	if o.RecordDir != "" {
