@@ -160,9 +160,9 @@ func (m *Metrics) write(w io.Writer) {
 // gauge is one level of each model.
 type gauge struct{ name, kind, help string }
 
-// writeModels writes what the loaded models' engines say, under the catalog's names, which are by path. A name inside a
-// file is not enough: quantizations of one model have the same, and two samples of one series spoil a whole scrape.
-func writeModels(w io.Writer, svc *chat.Service, names map[string]string) {
+// writeModels writes what the loaded models' engines say, under the catalog's names. A name inside a file is not enough:
+// quantizations of one model have the same, and two samples of one series spoil a whole scrape.
+func writeModels(w io.Writer, svc *chat.Service, byPath map[string]chat.Spec) {
 	gauges := []gauge{
 		{"baleen_running", "gauge", "Sequences in the batch."},
 		{"baleen_queue", "gauge", "Requests that wait for the batch."},
@@ -181,7 +181,7 @@ func writeModels(w io.Writer, svc *chat.Service, names map[string]string) {
 		for _, g := range e.Groups {
 			total, free, cached = total+g.Total, free+g.Free, cached+g.Cached
 		}
-		name := names[st.Key]
+		name := byPath[st.Key].Name
 		if name == "" {
 			name = st.Key // removed meanwhile
 		}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -109,7 +108,7 @@ func (o *own) document(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (o *own) metrics(w http.ResponseWriter, r *http.Request) error {
-	names, err := o.names(r.Context())
+	specs, err := o.s.o.Chat.Catalog().List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -117,25 +116,10 @@ func (o *own) metrics(w http.ResponseWriter, r *http.Request) error {
 	o.s.o.Metrics.write(&b)
 	head(&b, "baleen_active_requests", "gauge", "HTTP requests in work.")
 	fmt.Fprintf(&b, "baleen_active_requests %d\n", o.s.Active())
-	writeModels(&b, o.s.o.Chat, names)
+	writeModels(&b, o.s.o.Chat, chat.ByPath(specs))
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, err = w.Write(b.Bytes())
 	return err
-}
-
-// names returns the catalog's names by path, of several the first.
-func (o *own) names(ctx context.Context) (map[string]string, error) {
-	specs, err := o.s.o.Chat.Catalog().List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := map[string]string{}
-	for _, s := range specs {
-		if names[s.Path] == "" {
-			names[s.Path] = s.Name
-		}
-	}
-	return names, nil
 }
 
 // LoadedModel is a row of GET /baleen/models.
@@ -155,14 +139,15 @@ type LoadedModel struct {
 
 func (o *own) models(w http.ResponseWriter, r *http.Request) error {
 	list := []LoadedModel{}
-	names, err := o.names(r.Context())
+	specs, err := o.s.o.Chat.Catalog().List(r.Context())
 	if err != nil {
 		return err
 	}
+	byPath := chat.ByPath(specs)
 	details := map[string]*chat.Model{}
 	status := o.s.o.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) { details[st.Key] = m })
 	for _, st := range status {
-		row := LoadedModel{Name: names[st.Key], Path: st.Key, Loading: st.Loading, Bytes: st.Bytes, Requests: st.Leases, KeepAlive: st.Keep.Seconds()}
+		row := LoadedModel{Name: byPath[st.Key].Name, Path: st.Key, Loading: st.Loading, Bytes: st.Bytes, Requests: st.Leases, KeepAlive: st.Keep.Seconds()}
 		if m := details[st.Key]; m != nil {
 			row.Context = m.Context
 			e := m.Engine.Stats()

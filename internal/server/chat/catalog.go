@@ -33,3 +33,14 @@ type Catalog interface {
 	// List returns the models that can be used now, in a fixed order.
 	List(ctx context.Context) ([]Spec, error)
 }
+
+// ByPath finds models by where their weights lie. Of several names of one file the first counts.
+func ByPath(specs []Spec) map[string]Spec {
+	m := map[string]Spec{}
+	for _, s := range specs {
+		if _, ok := m[s.Path]; !ok {
+			m[s.Path] = s
+		}
+	}
+	return m
+}

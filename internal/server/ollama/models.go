@@ -57,25 +57,22 @@ func (d *dialect) ps(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	byPath := map[string]chat.Spec{}
-	for _, s := range specs {
-		if _, ok := byPath[s.Path]; !ok {
-			byPath[s.Path] = s
-		}
-	}
-	list := []loaded{}
+	byPath := chat.ByPath(specs)
+	now := d.env.Now()
+	list, their := []loaded{}, []chat.Spec{}
 	d.env.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) {
 		s, ok := byPath[st.Key]
 		if !ok {
 			s = chat.Spec{Name: m.Info.Name, Path: st.Key}
 		}
-		c := d.cards.of(s)
-		name := withTag(s.Name)
-		list = append(list, loaded{
-			Name: name, Model: name, Size: st.Bytes, Digest: digest(s), Details: c.details(""),
-			Expires: expires(st, d.env.Now()), Context: m.Context,
-		})
+		their = append(their, s)
+		list = append(list, loaded{Size: st.Bytes, Expires: expires(st, now), Context: m.Context})
 	})
+	for i, s := range their { // not while the pool waits: files are read
+		c := d.cards.of(s)
+		list[i].Name, list[i].Model = withTag(s.Name), withTag(s.Name)
+		list[i].Digest, list[i].Details = digest(s), c.details("")
+	}
 	return server.WriteJSON(w, http.StatusOK, modelsAnswer[loaded]{list})
 }
 
