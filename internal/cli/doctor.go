@@ -243,6 +243,7 @@ func (a *app) showMachine(r *report) error {
 		if g.Driver != "" {
 			about += ", driver " + g.Driver
 		}
+		about += "; not used, models run on the processor"
 		row(label, "%s", about)
 	}
 	if len(r.GPUs) == 0 {
