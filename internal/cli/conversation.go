@@ -286,6 +286,7 @@ func (c *conversation) set(args string) (string, error) {
 		if err != nil {
 			_ = flag.Value.Set(old)
 			flag.Changed = changed
+			err = flagError(err)
 		}
 	default:
 		return "", fmt.Errorf("there is no setting %s; /set lists them", name)
