@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,16 +16,20 @@ import (
 
 // A recorder keeps requests in folders: what the client sent (request.json, headers.json), what the model saw
 // (prompt.txt) and wrote (output.txt), and what the client got (response.txt). Keys are left out of headers.
-type recorder struct{ dir string }
+// What cannot be kept is logged; the request is answered all the same.
+type recorder struct {
+	dir string
+	log *slog.Logger
+}
 
 // maxRecord bounds what is kept of one response.
 const maxRecord = 16 << 20
 
-func newRecorder(dir string) (*recorder, error) {
+func newRecorder(dir string, log *slog.Logger) (*recorder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("server: folder for records: %w", err)
 	}
-	return &recorder{dir}, nil
+	return &recorder{dir, log}, nil
 }
 
 // attach makes a call keep its steps. The folder is made when the first one comes.
@@ -37,19 +42,30 @@ func (rec *recorder) attach(c *call, r *http.Request) {
 		Method, URL string
 		Header      http.Header
 	}{r.Method, r.URL.String(), auth.Redact(r.Header)}, "", "  ")
-	made := false
+	made, said := false, map[string]bool{}
+	lost := func(path string, err error) {
+		if err != nil && !said[path] { // a folder that cannot be made is tried again by every step
+			said[path] = true
+			rec.log.Warn("a part of a record is lost", "path", path, "error", err, "request", c.trace.ID)
+		}
+	}
+	keep := func(name string, b []byte) {
+		path := filepath.Join(dir, name)
+		lost(path, os.WriteFile(path, b, 0o600))
+	}
 	write := func(name string, b []byte) {
 		if !made {
-			made = true
-			if os.MkdirAll(dir, 0o700) != nil {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				lost(dir, err)
 				return
 			}
-			_ = os.WriteFile(filepath.Join(dir, "headers.json"), append(head, '\n'), 0o600)
+			made = true
+			keep("headers.json", append(head, '\n'))
 		}
 		if n := counts[name]; n > 0 { // several streams of one request
 			name = fmt.Sprintf("%s.%d", name, n)
 		}
-		_ = os.WriteFile(filepath.Join(dir, name), b, 0o600)
+		keep(name, b)
 	}
 	c.writer.tee = func(b []byte) {
 		mu.Lock()

@@ -81,7 +81,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.ready.Store(true)
 	if o.RecordDir != "" {
-		r, err := newRecorder(o.RecordDir)
+		r, err := newRecorder(o.RecordDir, o.Log)
 		if err != nil {
 			return nil, err
 		}

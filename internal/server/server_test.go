@@ -2,10 +2,12 @@ package server_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -425,6 +427,62 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%s: %v %s", name, err, b)
 		}
 	}
+}
+
+// TestLostRecords wants a disk that takes nothing to be said, once a request, and requests to be answered.
+func TestLostRecords(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "records")
+	var log lines
+	w := world(t, servertest.Options{Server: func(o *server.Options) {
+		o.RecordDir, o.Log = dir, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}})
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // no folder can be made below a file
+		t.Fatal(err)
+	}
+	for n := range 2 {
+		if r := w.Post(t, chatPath, hello, "X-Request-Id", fmt.Sprint("lost-", n)); r.Status != 200 {
+			t.Fatalf("status %d: %s", r.Status, r.Body)
+		}
+	}
+	eventually(t, "both losses are logged", func() bool { return strings.Count(log.String(), "a part of a record is lost") >= 2 })
+	for n := range 2 {
+		if got := strings.Count(log.String(), fmt.Sprint("request=lost-", n)); got != 1 {
+			t.Errorf("request %d is in %d lines:\n%s", n, got, log.String())
+		}
+	}
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), filepath.Base(dir)) || !strings.Contains(log.String(), "error=") {
+		t.Errorf("the log does not say what was lost and why: %s", log.String())
+	}
+	// The disk is mended: the next request is kept.
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	w.Post(t, chatPath, hello)
+	eventually(t, "the record is there", func() bool {
+		list, _ := filepath.Glob(filepath.Join(dir, "*", "response.txt"))
+		return len(list) == 1
+	})
+}
+
+// lines is a log that several may write.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func TestMetricsAndDocuments(t *testing.T) {
