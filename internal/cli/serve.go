@@ -163,7 +163,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		if path, err = filepath.Abs(path); err != nil {
 			return err
 		}
-		catalog.Serve(arg, path)
+		if _, err := catalog.Serve(arg, path); err != nil {
+			return fmt.Errorf("--model %s: %w", arg, err)
+		}
 	}
 	p, err := a.pool(f, log)
 	if err != nil {

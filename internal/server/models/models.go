@@ -4,6 +4,7 @@ package models
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,8 +28,9 @@ type Catalog struct {
 func New(st *store.Store) *Catalog { return &Catalog{store: st} }
 
 // Serve adds a model that the server was started with; the first one is the default. path is where it lies, arg what
-// the user called it. It returns the name that requests use.
-func (c *Catalog) Serve(arg, path string) string {
+// the user called it. It returns the name that requests use. Two models whose paths give one name are refused: requests
+// could only reach the first.
+func (c *Catalog) Serve(arg, path string) (string, error) {
 	s := chat.Spec{Name: strings.TrimSuffix(filepath.Base(arg), ".gguf"), Path: path}
 	if m, ok := c.store.Find(arg); ok && samePath(m.Path, path) {
 		s = specOf(m)
@@ -38,8 +40,17 @@ func (c *Catalog) Serve(arg, path string) string {
 	s.Path = path
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, have := range c.served {
+		switch {
+		case !strings.EqualFold(have.Name, s.Name):
+		case have.Path == path:
+			return "", fmt.Errorf("model %s is named twice: %s", s.Name, path)
+		default:
+			return "", fmt.Errorf("two models would both be called %s: %s and %s; rename one, or serve only one of them", s.Name, have.Path, path)
+		}
+	}
 	c.served = append(c.served, s)
-	return s.Name
+	return s.Name, nil
 }
 
 func samePath(a, b string) bool {

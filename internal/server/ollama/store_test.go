@@ -44,7 +44,9 @@ func newRoom(t *testing.T, places ...store.Place) *room {
 		Dialects: []func(*server.Env) server.Dialect{ollama.New(r.keeper)},
 		Chat:     func(o *chat.Options) { o.Catalog = catalog },
 	})
-	catalog.Serve("scripted", r.Path)
+	if _, err := catalog.Serve("scripted", r.Path); err != nil {
+		t.Fatal(err)
+	}
 	b, err := os.ReadFile(r.Path)
 	if err != nil {
 		t.Fatal(err)

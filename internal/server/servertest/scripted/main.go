@@ -62,16 +62,18 @@ func (offline) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 // catalog is what the server has: one model, and with a store those that clients make of it.
-func catalog(o options, dir, path string) (chat.Catalog, manage.Keeper) {
+func catalog(o options, dir, path string) (chat.Catalog, manage.Keeper, error) {
 	if !o.store {
-		return servertest.Names{{Name: o.name, Path: path}}, nil
+		return servertest.Names{{Name: o.name, Path: path}}, nil, nil
 	}
 	st := store.Open(filepath.Join(dir, "store"))
 	c := models.New(st)
-	c.Serve(o.name, path)
+	if _, err := c.Serve(o.name, path); err != nil {
+		return nil, nil, err
+	}
 	return c, &keeper.Keeper{Store: st, Catalog: c, Fetcher: func(p fetch.Progress) *fetch.Fetcher {
 		return &fetch.Fetcher{Store: st, Progress: p, Client: &http.Client{Transport: offline{}}, Pip: [][]string{}}
-	}}
+	}}, nil
 }
 
 func run(o options) error {
@@ -106,7 +108,10 @@ func run(o options) error {
 		return chat.Open(ctx, key, model.Options{Backend: backend, Context: o.context, CacheTokens: 2 * o.context, MaxRows: 4096, Budget: &model.Budget{Available: 1 << 40, Total: 1 << 40}})
 	}})
 	metrics := server.NewMetrics()
-	have, changes := catalog(o, dir, path)
+	have, changes, err := catalog(o, dir, path)
+	if err != nil {
+		return err
+	}
 	svc := chat.New(chat.Options{Catalog: have, Pool: p, Hooks: metrics.Hooks()})
 	var keys []string
 	if o.key != "" {
