@@ -68,7 +68,7 @@ func TestNoCallComesAgain(t *testing.T) {
 		{"again, and more", again + other, inWords, chat.ConcludeRepeats, inWords, "", true},
 		{"again without marks", `{"name": "get_weather", "arguments": {"city": "Oslo"}}`, inWords, chat.ConcludeRepeats, inWords, "", true},
 		{"again and again", again, again, chat.ConcludeRepeats, "", `get_weather{"city":"Oslo"}`, true},
-		{"text before", "Let me see. " + again, inWords, chat.ConcludeRepeats, "Let me see." + inWords, "", true},
+		{"text before", "Let me see. " + again, inWords, chat.ConcludeRepeats, "Let me see.\n\n" + inWords, "", true},
 		{"another call", other, inWords, chat.ConcludeAuto, "", `get_weather{"city":"Bergen"}`, false},
 		{"another call, and again", other + again, inWords, chat.ConcludeAuto, "", `get_weather{"city":"Bergen"}get_weather{"city":"Oslo"}`, false},
 		{"the same twice", other + other, inWords, chat.ConcludeAuto, "", `get_weather{"city":"Bergen"}`, false},
@@ -152,8 +152,8 @@ func TestConcludingIsAccountedFor(t *testing.T) {
 // they have the stop string, and neither has it.
 func TestStopStringsEndOneAnswer(t *testing.T) {
 	w := concludeWorld(t, stubborn("Let me see!"+servertest.ToolCall("get_weather", `{"city": "Oslo"}`), inWords), chat.ConcludeRepeats, "")
-	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","stop":["!It"],` + secondTurns["chat"][1:] + ways[0].tools + "}")
-	if r := w.Post(t, "/v1/chat/completions", body); !strings.Contains(r.Body, "Let me see!"+inWords) {
+	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","stop":["!\n\nIt","!It"],` + secondTurns["chat"][1:] + ways[0].tools + "}")
+	if r := w.Post(t, "/v1/chat/completions", body); !strings.Contains(r.Body, `Let me see!\n\n`+inWords) {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
 }

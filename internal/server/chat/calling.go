@@ -37,6 +37,7 @@ type calling struct {
 	concludes bool            // a first call that adds nothing makes the model conclude
 	strays    bool            // ... and so does one that nobody asked for
 	concluded bool            // the model was asked to
+	gap       bool            // what it says then is set apart from what it has said
 	sifting   bool            // the answer has not begun: it may be meant as a call
 	sifted    string          // its text so far
 }
@@ -153,6 +154,7 @@ func (c *choice) unsift() bool {
 func (c *choice) conclude() bool {
 	c.drain()
 	c.flushStop() // what comes next is another answer: no stop string reaches into it
+	c.gap = c.runes > 0
 	s := c.s
 	spent := len(c.out)
 	c.concluded, c.sifting, c.sifted, c.held, c.logs = true, false, "", nil, nil

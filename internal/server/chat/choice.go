@@ -343,6 +343,11 @@ func (c *choice) say(text string) {
 	if text == "" {
 		return
 	}
+	if c.gap {
+		c.gap = false
+		c.runes += 2
+		c.push(Delta{Kind: TextDelta, Text: "\n\n"})
+	}
 	d := Delta{Kind: TextDelta, Text: text}
 	if len(c.logs) > 0 {
 		at := c.runes
