@@ -47,8 +47,17 @@ type tensorBody struct {
 
 // cards keeps what was read, as long as the files do not change. The zero value is empty.
 type cards struct {
-	mu   sync.Mutex
-	read map[cardKey]card
+	load func(chat.Spec) (card, error) // nil: readCard
+
+	mu      sync.Mutex
+	read    map[cardKey]card
+	running map[cardKey]*reading
+}
+
+// A reading is a card that is being read; got is set when done is closed.
+type reading struct {
+	done chan struct{}
+	got  card
 }
 
 type cardKey struct {
@@ -59,46 +68,83 @@ type cardKey struct {
 
 const maxCards = 256
 
-// of reads the card of a model. A model whose files cannot be read has an empty one: it is listed all the same.
+// of reads the card of a model. A model whose files cannot be read has an empty one: it is listed all the same, and
+// read again when it is asked for again. A file is read once for all that ask at the same time, and a slow one keeps
+// nobody from the others.
 func (c *cards) of(spec chat.Spec) card {
 	key := cardKey{spec.Path, spec.Template, spec.Size, time.Time{}}
 	if st, err := os.Stat(spec.Path); err == nil {
 		key.size, key.time = st.Size(), st.ModTime()
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if k, ok := c.read[key]; ok {
+		c.mu.Unlock()
 		return k
 	}
-	k := readCard(spec)
-	if c.read == nil || len(c.read) >= maxCards {
-		c.read = map[cardKey]card{}
+	if r, ok := c.running[key]; ok {
+		c.mu.Unlock()
+		<-r.done
+		return r.got
 	}
-	c.read[key] = k
-	return k
+	r := &reading{done: make(chan struct{})}
+	if c.running == nil {
+		c.running = map[cardKey]*reading{}
+	}
+	c.running[key] = r
+	c.mu.Unlock()
+	c.fill(key, r, spec)
+	return r.got
 }
 
-func readCard(spec chat.Spec) card {
+// fill reads one card and lets go of those that wait for it, whatever happens.
+func (c *cards) fill(key cardKey, r *reading, spec chat.Spec) {
+	keep := false
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.running, key)
+		if keep {
+			if c.read == nil || len(c.read) >= maxCards {
+				c.read = map[cardKey]card{}
+			}
+			c.read[key] = r.got
+		}
+		close(r.done)
+	}()
+	load := c.load
+	if load == nil {
+		load = readCard
+	}
+	got, err := load(spec)
+	r.got, keep = got, err == nil
+}
+
+// readCard reads what a model's files say; beside an error stands what could be read.
+func readCard(spec chat.Spec) (card, error) {
 	var c card
 	p, err := family.Open(spec.Path)
 	if err != nil {
-		return c
+		return c, err
 	}
 	defer p.Close()
 	c.info = p.Info()
 	tokens := map[string]bool{}
-	if f, err := gguf.Open(spec.Path); err == nil {
+	f, err := gguf.Open(spec.Path)
+	if err == nil {
 		defer f.Close()
 		c.fromGGUF(f, tokens)
 	} else {
 		c.keys = c.plainKeys()
+		if c.info.Container != "gguf" {
+			err = nil // a checkpoint of another container has no such file
+		}
 	}
 	template := c.info.ChatTemplate
 	if spec.Template != "" {
 		template = spec.Template
 	}
 	c.capabilities = capabilities(c.info, template, func(t string) bool { return tokens[t] })
-	return c
+	return c, err
 }
 
 // fromGGUF reads keys and tensors.
