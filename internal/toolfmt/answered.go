@@ -128,7 +128,25 @@ func (a *Answered) Strays(call Call, tools []Tool) bool {
 	}
 	for _, t := range tools {
 		if t.Name == call.Name {
-			return !readTool(t).said(call.Arguments, a.user)
+			ti := readTool(t)
+			return !ti.said(call.Arguments, a.user) || slices.ContainsFunc(a.all, func(c Call) bool { return ti.sameRequired(c, call) })
+		}
+	}
+	return true
+}
+
+// sameRequired tells whether two calls of the tool differ only in what may be left out.
+func (t *toolInfo) sameRequired(a, b Call) bool {
+	x, ok1 := readJSON(a.Arguments)
+	y, ok2 := readJSON(b.Arguments)
+	m, isObject1 := x.(map[string]any)
+	n, isObject2 := y.(map[string]any)
+	if a.Name != b.Name || !ok1 || !ok2 || !isObject1 || !isObject2 || len(t.required) == 0 {
+		return false
+	}
+	for _, k := range t.required {
+		if !reflect.DeepEqual(m[k], n[k]) {
+			return false
 		}
 	}
 	return true

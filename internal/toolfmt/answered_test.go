@@ -112,6 +112,7 @@ func TestStrays(t *testing.T) {
 		want bool
 	}{
 		{call("get_weather", `{"city": "Paris", "unit": "c"}`), true},
+		{call("get_weather", `{"city": "Paris", "unit": "f"}`), true},
 		{call("get_weather", `{"city": "Rome", "unit": "c"}`), false},
 		{call("get_weather", `{"city": "sunny"}`), true},
 		{call("write", `{"path": "a/b.txt", "content": "sunny"}`), true},
