@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"strings"
@@ -194,8 +195,9 @@ type part struct {
 	delta  chat.Delta
 }
 
-// join reads several streams at once.
-func join(streams []*chat.Stream) func(yield func(part) bool) {
+// join reads several streams at once. Leaving the loop early calls cancel, which ends their context: otherwise each
+// would go on until its next delta.
+func join(cancel func(), streams []*chat.Stream) func(yield func(part) bool) {
 	return func(yield func(part) bool) {
 		if len(streams) == 1 {
 			for d := range streams[0].All() {
@@ -220,6 +222,7 @@ func join(streams []*chat.Stream) func(yield func(part) bool) {
 		}
 		go func() { wg.Wait(); close(parts) }()
 		defer func() {
+			cancel()
 			close(stop)
 			for range parts { // until the goroutines have ended
 			}
@@ -255,10 +258,13 @@ func (d *dialect) completions(w http.ResponseWriter, r *http.Request) error {
 		stop := keepAlive(out)
 		defer stop()
 	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
 	var streams []*chat.Stream
 	for i := range q.prompts {
-		s, err := d.env.Chat.Run(r.Context(), &q.prompts[i])
+		s, err := d.env.Chat.Run(ctx, &q.prompts[i])
 		if err != nil {
+			cancel()
 			for _, s := range streams {
 				s.Close()
 			}
@@ -269,7 +275,7 @@ func (d *dialect) completions(w http.ResponseWriter, r *http.Request) error {
 		}
 		streams = append(streams, s)
 	}
-	return (&completer{d: d, q: q, streams: streams, out: out, n: max(q.req.N, 1)}).run(w)
+	return (&completer{d: d, q: q, streams: streams, cancel: cancel, out: out, n: max(q.req.N, 1)}).run(w)
 }
 
 // completer writes the answer of one request.
@@ -277,6 +283,7 @@ type completer struct {
 	d       *dialect
 	q       *completionRequest
 	streams []*chat.Stream
+	cancel  func() // ends all of them
 	out     *server.Writer
 	n       int
 	head    completionHead
@@ -297,7 +304,7 @@ func (c *completer) run(w http.ResponseWriter) error {
 			c.choices[i].LogProbs = &textLogprobs{Tokens: []string{}, Logs: []*float32{}, Top: []*map[string]float32{}, Offsets: []int{}}
 		}
 	}
-	for p := range join(c.streams) {
+	for p := range join(c.cancel, c.streams) {
 		if p.delta.Kind == chat.Done {
 			if err := p.delta.Err; err != nil {
 				if c.out.Started() {
