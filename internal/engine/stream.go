@@ -5,13 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// A Stream is the output of one request. Its methods are for one goroutine, except Close. The engine never waits
+// A Stream is the output of one request. Its methods are for one goroutine, except Close and
+// Ended. The engine never waits
 // for a reader: events queue up.
 type Stream struct {
 	cancelled atomic.Bool
 	wake      func() // the engine's
 
 	more chan struct{} // holds one token when there may be something new
+	done chan struct{} // closed with the Done event
 
 	mu     sync.Mutex
 	events []Event // a ring
@@ -21,7 +23,7 @@ type Stream struct {
 }
 
 func newStream(wake func()) *Stream {
-	return &Stream{wake: wake, more: make(chan struct{}, 1), events: make([]Event, 32)}
+	return &Stream{wake: wake, more: make(chan struct{}, 1), done: make(chan struct{}), events: make([]Event, 32)}
 }
 
 // push adds an event; the engine calls it.
@@ -35,13 +37,20 @@ func (s *Stream) push(ev Event) {
 	}
 	s.events[(s.head+s.count)%len(s.events)] = ev
 	s.count++
-	s.ended = s.ended || ev.Done
+	if ev.Done && !s.ended {
+		s.ended = true
+		close(s.done)
+	}
 	s.mu.Unlock()
 	select {
 	case s.more <- struct{}{}:
 	default:
 	}
 }
+
+// Ended is closed when the engine works on the request no more. Events may be left to be read. Any goroutine may wait
+// for it.
+func (s *Stream) Ended() <-chan struct{} { return s.done }
 
 // Next waits for the next event. It returns false after the Done event.
 func (s *Stream) Next() (Event, bool) {

@@ -3,6 +3,7 @@ package chat_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/servertest"
@@ -377,5 +378,45 @@ func TestSameAnswersAlone(t *testing.T) {
 		if got := <-done; got != text {
 			t.Errorf("%q alone, %q among others", text, got)
 		}
+	}
+}
+
+// TestPromptLogProbsOfAFailedAnswer has the model fail while the first of two answers still scores the prompt and the
+// second one is written already: who waits for the scores must not wait for good.
+func TestPromptLogProbsOfAFailedAnswer(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(string) string { return strings.Repeat("text ", 500) }})
+	prompt := strings.Repeat("prompt ", 2000)
+	run(t, w, &chat.Request{Raw: true, Prompt: prompt, MaxTokens: 1}) // the second answer takes it from the cache
+	w.Backend.SetDelay(time.Millisecond)
+	s, err := w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: prompt, N: 2, PromptLogProbs: true, LogProbs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for {
+		d, ok := s.Next()
+		if !ok {
+			t.Fatal("no text came")
+		}
+		if d.Kind == chat.TextDelta {
+			if d.Choice == 0 {
+				t.Fatal("the answer that scores the prompt came first")
+			}
+			break
+		}
+	}
+	w.Backend.SetFail(func(string, int) error { return servertest.ErrScripted })
+	got := make(chan []chat.TokenLog, 1)
+	go func() { got <- s.PromptTokens() }()
+	select {
+	case logs := <-got:
+		if logs != nil {
+			t.Errorf("%d scores of a prompt that was not computed", len(logs))
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("still waiting for the scores")
+	}
+	if _, _, _, _, done := collect(t, s); done.Err == nil {
+		t.Error("no error")
 	}
 }

@@ -122,12 +122,16 @@ func (c *choice) start() error {
 	if r.LogProbs {
 		req.LogProbs = r.TopLogs + 1
 	}
-	if r.PromptLogProbs && c.index == 0 && len(c.out) == 0 {
+	scores := r.PromptLogProbs && c.index == 0 && len(c.out) == 0
+	if scores {
 		req.PromptLogits = s.promptLogits()
 	}
 	es, err := m.Engine.Generate(s.ctx, req)
 	if err != nil {
 		return err
+	}
+	if scores {
+		s.logsEnd = es.Ended()
 	}
 	if c.started.IsZero() {
 		c.started = time.Now()

@@ -35,6 +35,7 @@ type Stream struct {
 
 	logs      []TokenLog // of the prompt, where asked for
 	logsReady chan struct{}
+	logsEnd   <-chan struct{} // closed when nobody adds to them any more
 
 	raw   bytes.Buffer // what the model wrote, where the trace records
 	rawMu sync.Mutex
@@ -112,7 +113,8 @@ func (s *Stream) Tokens() []int32 {
 func (s *Stream) Load() time.Duration { return s.lease.Load }
 
 // PromptTokens returns the prompt's tokens with their log probabilities where Request.PromptLogProbs asked for them.
-// It waits until the prompt is computed. The first token has none: its LogProb is NaN.
+// It waits until the prompt is computed. The first token has none: its LogProb is NaN. nil: the answer that computes them
+// ended before, and Done says why.
 func (s *Stream) PromptTokens() []TokenLog {
 	if !s.r.PromptLogProbs {
 		return nil
@@ -120,7 +122,13 @@ func (s *Stream) PromptTokens() []TokenLog {
 	select {
 	case <-s.logsReady:
 		return s.logs
+	case <-s.logsEnd: // its Finish may wait behind the caller
 	case <-s.ctx.Done():
+	}
+	select {
+	case <-s.logsReady: // both at once
+		return s.logs
+	default:
 		return nil
 	}
 }
