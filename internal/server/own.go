@@ -57,7 +57,8 @@ func (o *own) Routes() []Route {
 		{
 			Method: "POST", Path: "/baleen/requests/{id}/end-thinking", Scope: auth.Infer, Answer: idAnswer{}, Handle: o.endThinking,
 			Summary: "End the reasoning of a running request: its answer begins at the next token",
-			Doc:     "The id is the X-Request-Id of the running answer; a client may choose it by sending that header.",
+			Doc:     "The id is the X-Request-Id of the running answer; a client may choose it by sending that header. Only requests of the same API key are found; " +
+				"where several of them have the id, all are meant.",
 		},
 	}
 }
@@ -185,7 +186,7 @@ func (o *own) unload(w http.ResponseWriter, r *http.Request) error {
 
 func (o *own) endThinking(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if !o.s.o.Chat.EndThinking(id) {
+	if !o.s.o.Chat.EndThinking(r.Context(), id) {
 		return &chat.Error{Kind: chat.NotFound, Msg: fmt.Sprintf("no running request has the id %q", id)}
 	}
 	return WriteJSON(w, http.StatusOK, idAnswer{id})

@@ -291,7 +291,9 @@ func (s *Server) authorize(w *writer, r *http.Request, scope auth.Scope) error {
 	case !ok:
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return &chat.Error{Kind: chat.Unauthorized}
-	case !key.Allows(scope):
+	}
+	callOf(r.Context()).trace.Caller = key.Hash
+	if !key.Allows(scope) {
 		return &chat.Error{Kind: chat.Forbidden, Msg: fmt.Sprintf("the key %q does not have the scope %q", key.Name, scope)}
 	}
 	return nil

@@ -410,6 +410,65 @@ func TestEndThinkingInALiveStream(t *testing.T) {
 	}
 }
 
+// TestEndThinkingIsTheCallersOwn has three requests think under one id, of which one is another key's. Each key ends its
+// own, all of them, and nobody else's.
+func TestEndThinkingIsTheCallersOwn(t *testing.T) {
+	w := world(t, servertest.Options{
+		Script: func(p string) string {
+			if strings.HasSuffix(p, "</think>\n\n") {
+				return "Short answer."
+			}
+			return "<think>\n" + strings.Repeat("endless thought ", 1000)
+		},
+		Server: func(o *server.Options) { o.Keys = auth.NewKeys([]string{"key-a", "key-b", "key-c"}, "") },
+	})
+	w.Backend.SetDelay(2 * time.Millisecond)
+	const end = "/baleen/requests/same/end-thinking"
+	send := func(key string) <-chan string {
+		got, from := make(chan string, 1), w.Backend.Steps()
+		go func() {
+			r, _ := w.Send(t.Context(), "POST", chatPath, hello, "X-Request-Id", "same", "Authorization", "Bearer "+key)
+			got <- r.Body
+		}()
+		eventually(t, "it thinks", func() bool { return w.Backend.Steps() > from+20 })
+		return got
+	}
+	running := func(got <-chan string) bool {
+		select {
+		case body := <-got:
+			t.Logf("%.300s", body)
+			return false
+		default:
+			return true
+		}
+	}
+	short := func(got <-chan string) {
+		t.Helper()
+		if body := <-got; !strings.Contains(body, "Short answer.") || strings.Count(body, "endless") > 900 {
+			t.Errorf("%.300s", body)
+		}
+	}
+	first, second, other := send("key-a"), send("key-a"), send("key-b")
+	if r := w.Post(t, end, "", "Authorization", "Bearer key-c"); r.Status != 404 {
+		t.Errorf("a key without requests: %d %s", r.Status, r.Body)
+	}
+	if r := w.Post(t, end, "", "Authorization", "Bearer key-a"); r.Status != 200 {
+		t.Errorf("%d %s", r.Status, r.Body)
+	}
+	short(first)
+	short(second)
+	if !running(other) {
+		t.Error("the request of another key ended, too")
+	}
+	if r := w.Post(t, end, "", "Authorization", "Bearer key-b"); r.Status != 200 {
+		t.Errorf("%d %s", r.Status, r.Body)
+	}
+	short(other)
+	if r := w.Post(t, end, "", "Authorization", "Bearer key-b"); r.Status != 404 {
+		t.Errorf("after its end: %d", r.Status)
+	}
+}
+
 func TestRecords(t *testing.T) {
 	dir := t.TempDir()
 	w := world(t, servertest.Options{Server: func(o *server.Options) { o.RecordDir = dir }})

@@ -36,11 +36,17 @@ type Service struct {
 	o Options
 
 	mu   sync.Mutex
-	live map[string]*Stream // by the id of the HTTP request
+	live map[liveKey]map[*Stream]bool
 }
 
+// A liveKey names an HTTP request in work. Clients choose ids, so an id means something to its caller alone, and several
+// requests of one caller may have the same.
+type liveKey struct{ caller, id string }
+
+func (t *Trace) liveKey() liveKey { return liveKey{t.Caller, t.ID} }
+
 // New returns a service.
-func New(o Options) *Service { return &Service{o: o, live: map[string]*Stream{}} }
+func New(o Options) *Service { return &Service{o: o, live: map[liveKey]map[*Stream]bool{}} }
 
 // Catalog returns the models that requests may name.
 func (s *Service) Catalog() Catalog { return s.o.Catalog }
@@ -166,9 +172,13 @@ func (s *Service) Run(ctx context.Context, r *Request) (_ *Stream, err error) {
 	if s.o.Hooks.Started != nil {
 		s.o.Hooks.Started(l.Spec.Name)
 	}
-	if id := st.trace.ID; id != "" {
+	if st.trace.ID != "" {
+		k := st.trace.liveKey()
 		s.mu.Lock()
-		s.live[id] = st
+		if s.live[k] == nil {
+			s.live[k] = map[*Stream]bool{}
+		}
+		s.live[k][st] = true
 		s.mu.Unlock()
 	}
 	return st, nil
@@ -191,25 +201,24 @@ func (s *Service) bound(ctx context.Context, r *Request) (context.Context, conte
 }
 
 // EndThinking makes the answers of a running request end their reasoning at the next token. It reports whether there
-// is such a request. id is that of the HTTP request.
-func (s *Service) EndThinking(id string) bool {
+// is such a request. id is that of the HTTP request; only requests of the caller in ctx's trace are looked at, and all
+// of its requests with that id are meant.
+func (s *Service) EndThinking(ctx context.Context, id string) bool {
 	s.mu.Lock()
-	st := s.live[id]
-	s.mu.Unlock()
-	if st == nil {
-		return false
+	defer s.mu.Unlock()
+	all := s.live[liveKey{TraceOf(ctx).Caller, id}]
+	for st := range all {
+		st.endThinking.Store(true)
 	}
-	st.endThinking.Store(true)
-	return true
+	return len(all) > 0
 }
 
 func (s *Service) forget(st *Stream) {
-	if id := st.trace.ID; id != "" {
-		s.mu.Lock()
-		if s.live[id] == st {
-			delete(s.live, id)
-		}
-		s.mu.Unlock()
+	k := st.trace.liveKey()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.live[k], st); len(s.live[k]) == 0 {
+		delete(s.live, k)
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 
 // A Trace collects what one HTTP request did, for its log row. It travels in the request's context.
 type Trace struct {
-	ID string // of the request
+	ID     string // of the request
+	Caller string // whose request it is: different for each API key, "" where none is needed
 	// Record keeps a step of the request for later reading; nil: nothing is kept.
 	Record func(name string, data []byte)
 
