@@ -383,7 +383,7 @@ func (t Type) check(v Value) error {
 		return t.checkEnum(v)
 	case "integer":
 		if _, ok := v.integer(); !ok {
-			return chat.Invalidf(v.Path, "%s is not a whole number", v.short())
+			return t.notInteger(v)
 		}
 		return t.checkBounds(v)
 	case "number":
@@ -392,6 +392,30 @@ func (t Type) check(v Value) error {
 		return t.checkItems(v)
 	}
 	return nil
+}
+
+// notInteger says why a number is no integer that fits into 64 bits.
+func (t Type) notInteger(v Value) error {
+	f, _ := strconv.ParseFloat(string(bytes.TrimSpace(v.Raw)), 64) // an infinity where it is too large
+	lo, hi := -float64(1<<63), float64(1<<63)
+	if t.bounded {
+		lo, hi = t.lo, t.hi
+	}
+	switch {
+	case f != math.Trunc(f):
+		return chat.Invalidf(v.Path, "%s is not a whole number", v.short())
+	case math.Abs(f) < 1<<63 && f >= lo && f <= hi:
+		return chat.Invalidf(v.Path, "%s is too large for a fraction or an exponent: write all of its digits", v.short())
+	}
+	return chat.Invalidf(v.Path, "%s is out of range: want a whole number from %v to %v", v.short(), limit(lo), limit(hi))
+}
+
+// limit writes a bound of an integer in full.
+func limit(f float64) any {
+	if n := jsonBound(f); n != any(f) {
+		return n
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
 // checkAny finds the alternative of the value's own type, so that the error is about what was meant.
@@ -432,6 +456,9 @@ func (t Type) checkEnum(v Value) error {
 func (t Type) checkBounds(v Value) error {
 	f, err := strconv.ParseFloat(string(bytes.TrimSpace(v.Raw)), 64)
 	if err != nil || t.bounded && (f < t.lo || f > t.hi) {
+		if len(t.kinds) > 0 && t.kinds[0] == "integer" {
+			return chat.Invalidf(v.Path, "%s is outside %v to %v", v.short(), limit(t.lo), limit(t.hi))
+		}
 		return chat.Invalidf(v.Path, "%s is outside %s to %s", v.short(), bound(t.lo), bound(t.hi))
 	}
 	return nil
