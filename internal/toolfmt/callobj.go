@@ -99,7 +99,7 @@ func (p *Parser) callsInObject(ms []member, fit bool, depth int) ([]found, bool)
 	}
 	if len(ms) == 1 && typeOf(ms[0].value) == "object" {
 		if t := p.tools.plain(ms[0].key); t != nil {
-			if args, ok := t.arguments(ms[0].value); ok && t.fits(args) {
+			if args, ok := t.arguments(ms[0].value); ok && t.fits(args) && !(fit && t.silent && len(args) > 0) {
 				return []found{{t, args}}, true
 			}
 		}
@@ -132,11 +132,20 @@ func (p *Parser) callOf(t *toolInfo, ms []member, nameKey string, fit bool) (fou
 		}
 	}
 	if t.props[nameKey] == nil {
-		if flat = t.shape(flat); t.fits(flat) && (len(flat) > 0 || !fit || len(t.props) == 0) {
+		if flat = t.shape(flat); t.fits(flat) && t.flatFits(flat, fit) {
 			return found{t, flat}, true
 		}
 	}
 	return found{}, false
+}
+
+// flatFits tells whether arguments beside the name of a call are likely enough to be some: alone, an object with a
+// name is often data.
+func (t *toolInfo) flatFits(flat []member, fit bool) bool {
+	if t.silent {
+		return !fit || len(flat) == 0
+	}
+	return !fit || len(flat) > 0 || len(t.props) == 0
 }
 
 // fromText makes the JSON value of an argument that was written as plain text.

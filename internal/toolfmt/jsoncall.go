@@ -54,7 +54,7 @@ func (j *jsonCall) begin(depth int, key string, first byte) {
 		return
 	}
 	if !j.live {
-		if j.named == nil && j.tool.props[j.tool.key(key)] == nil && !j.tool.open {
+		if j.named == nil && j.tool.props[j.tool.key(key)] == nil && (!j.tool.open || j.tool.silent) {
 			j.inArgs = false // perhaps a schema, perhaps nonsense: judged as a whole
 			return
 		}

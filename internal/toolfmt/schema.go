@@ -16,6 +16,7 @@ type toolInfo struct {
 	order    []string
 	required []string
 	open     bool // keys that are not declared are welcome
+	silent   bool // open, and nothing is declared: any object fits, so that fitting alone tells little
 }
 
 // prop is what a schema says of one value. No types means any.
@@ -85,26 +86,33 @@ func readProp(raw json.RawMessage, depth int) *prop {
 	return p
 }
 
+// jsonTypes are the names that a schema can give to types.
+var jsonTypes = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
+
+// typesOf reads the types that a schema allows; none where it says nothing or has a name that is no type's.
 func typesOf(raw json.RawMessage) []string {
-	var one string
-	if json.Unmarshal(raw, &one) == nil && one != "" {
-		return []string{strings.ToLower(one)}
-	}
 	var many []string
-	if json.Unmarshal(raw, &many) == nil {
-		for i := range many {
-			many[i] = strings.ToLower(many[i])
+	if json.Unmarshal(raw, &many) != nil {
+		var one string
+		if json.Unmarshal(raw, &one) != nil {
+			return nil
 		}
-		return many
+		many = []string{one}
 	}
-	return nil
+	for i, t := range many {
+		many[i] = strings.ToLower(t)
+		if !oneOf(many[i], jsonTypes) {
+			return nil
+		}
+	}
+	return many
 }
 
 func readTool(t Tool) *toolInfo {
 	ti := &toolInfo{name: t.Name, props: map[string]*prop{}}
 	var s rawSchema
 	if len(t.Parameters) == 0 || json.Unmarshal(t.Parameters, &s) != nil {
-		ti.open = len(t.Parameters) > 0 && strings.TrimSpace(string(t.Parameters)) != "null"
+		ti.open, ti.silent = true, true
 		return ti
 	}
 	for k, v := range s.Properties {
@@ -116,6 +124,13 @@ func readTool(t Tool) *toolInfo {
 	}
 	extra := strings.TrimSpace(string(s.Additional))
 	ti.open = extra != "" && extra != "false" || s.Ref != "" || len(s.AnyOf)+len(s.OneOf)+len(s.AllOf) > 0
+	// A schema that is strict about its properties need not say so, and most do not: what lists none at all is another
+	// matter, and so is a type that nobody knows.
+	types := &prop{types: typesOf(s.Type)}
+	if extra == "" && types.allows("object") && (s.Properties == nil || len(types.types) == 0 && len(s.Type) > 0) {
+		ti.open = true
+	}
+	ti.silent = ti.open && len(ti.props) == 0
 	return ti
 }
 

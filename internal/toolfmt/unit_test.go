@@ -92,6 +92,40 @@ func TestFits(t *testing.T) {
 	}
 }
 
+// TestSilentSchemas wants calls of tools whose schemas allow anything, and not all that looks like one.
+func TestSilentSchemas(t *testing.T) {
+	f := formatNamed(t, "hermes")
+	for _, c := range []struct {
+		schema, out string
+		call        string // its arguments; "": text
+	}{
+		{`{}`, `{"name": "look", "arguments": {"x": 1}}`, `{"x": 1}`},
+		{``, `{"name": "look", "arguments": {"x": 1}}`, `{"x": 1}`},
+		{`null`, `{"name": "look", "arguments": {"x": 1}}`, `{"x": 1}`},
+		{`{"type":"object"}`, `{"name": "look", "arguments": {"x": [1]}}`, `{"x": [1]}`},
+		{`{"type":"thing"}`, `{"name": "look", "arguments": {"x": 1}}`, `{"x": 1}`},
+		{`{"type":"dict","properties":{"x":{"type":"int"}}}`, `{"name": "look", "arguments": {"x": 1, "y": 2}}`, `{"x": 1, "y": 2}`},
+		{`{"type":"object","properties":{"x":{"type":"whatever"}}}`, `{"name": "look", "arguments": {"x": {"y": 2}}}`, `{"x": {"y": 2}}`},
+		{`{}`, `{"name": "look", "arguments": {}}`, `{}`},
+		{`{}`, `{"name": "look"}`, `{}`},
+		{`{"required":["x"]}`, `{"name": "look", "arguments": {"y": 1}}`, ""},
+		{`{}`, `{"name": "look", "arguments": 5}`, ""},
+		{`{}`, `{"name": "look", "price": 5}`, ""},
+		{`{}`, `{"look": {"price": 5}}`, ""},
+		{`{"type":"object","properties":{}}`, `{"name": "look", "arguments": {"x": 1}}`, ""},
+		{`{"type":"object","additionalProperties":false}`, `{"name": "look", "arguments": {"x": 1}}`, ""},
+		{`{"type":"array"}`, `{"name": "look", "arguments": {"x": 1}}`, ""},
+	} {
+		o := parseSplit(t, f, []Tool{{Name: "look", Parameters: json.RawMessage(c.schema)}}, Options{}, c.out)
+		switch {
+		case c.call == "" && (len(o.calls) != 0 || o.text != c.out):
+			t.Errorf("%s, %s: %v, want text", c.schema, c.out, o)
+		case c.call != "" && (len(o.calls) != 1 || !sameCall(t, o.calls[0], "look"+c.call) || o.text != ""):
+			t.Errorf("%s, %s: %v, want a call with %s", c.schema, c.out, o, c.call)
+		}
+	}
+}
+
 func TestRelax(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a": 1}`:                   `{"a": 1}`,
