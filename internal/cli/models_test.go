@@ -45,3 +45,22 @@ func TestRealModels(t *testing.T) {
 		}
 	})
 }
+
+// TestMisspeltModels names models nearly right; nothing may be fetched for these.
+func TestMisspeltModels(t *testing.T) {
+	for _, args := range [][]string{
+		{"run", "smolm2-135m"}, {"run", "smolm2-135m", "hello"}, {"show", "smolm2-135m"}, {"cp", "smolm2-135m", "x"},
+		{"pull", "smolm2-135m"}, {"bench", "smolm2-135m"}, {"tokenize", "smolm2-135m", "x"}, {"serve", "--model", "smolm2-135m", "--port", "0"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			command(t, "", args...).oneErrorLine(t, exitFailed, `there is no model "smolm2-135m"; did you mean "smollm2-135m"?`)
+		})
+	}
+	env := []string{"BALEEN_HOME=" + t.TempDir()}
+	if o := commandEnv(t, env, "", "cp", tinyFile(t, ""), "helper"); o.status != exitOK {
+		t.Fatalf("%+v", o)
+	}
+	for _, args := range [][]string{{"rm", "helpr"}, {"show", "helpr"}, {"run", "helpr"}} {
+		commandEnv(t, env, "", args...).oneErrorLine(t, exitFailed, `there is no model "helpr"; did you mean "helper"?`)
+	}
+}

@@ -67,6 +67,10 @@ func (a *app) pull(ctx context.Context, arg string) (string, error) {
 	if store.LooksLikePath(arg) && !strings.Contains(arg, ":") {
 		return "", rerr
 	}
+	// What is nearly a name of the list is not asked of a registry, where it may be somebody else's model.
+	if err := store.Misspelt(arg); err != nil {
+		return "", fmt.Errorf("%w (another one of the Ollama registry: baleen pull ollama:%s)", err, arg)
+	}
 	e, ok, err := store.Remote(arg, true)
 	if err != nil {
 		return "", err

@@ -30,8 +30,8 @@ type runFlags struct {
 
 const runLong = `Answer a prompt, or chat when there is none and standard input is a terminal.
 
-One argument that is neither the name of a model nor an existing path is the prompt, for the
-default model. Piped text is the prompt, or is added below the one that was given. A model
+One argument that is neither the name of a model, nor nearly one, nor an existing path is the
+prompt, for the default model. Piped text is the prompt, or is added below the one that was given. A model
 without a chat template, and any model with --raw, continues the text as it is.`
 
 const runExample = `  baleen run "What is the capital of France?"
@@ -74,9 +74,13 @@ func runArgs(st *store.Store, args []string, def string) (modelArg, prompt strin
 		return args[0], args[1], true, nil
 	}
 	_, err = st.Resolve(args[0])
+	var misspelt *store.MisspeltError
 	switch {
 	case err == nil:
 		return args[0], "", false, nil
+	case errors.As(err, &misspelt):
+		// As a prompt it would make a newcomer fetch the default model first.
+		return "", "", false, fmt.Errorf("%w (to ask this of the default model: baleen run %s %q)", err, def, args[0])
 	case errors.Is(err, store.ErrNotFound) && !store.LooksLikePath(args[0]):
 		return def, args[0], true, nil
 	}

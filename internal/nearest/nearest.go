@@ -1,6 +1,12 @@
 // Package nearest tells how far a misspelt name is from one that exists. It knows no names.
 package nearest
 
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Distance is Levenshtein's, over bytes. Names of more than 64 bytes are as far from everything as it gets: 64.
 func Distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
@@ -22,4 +28,42 @@ func Distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// Names returns those of the known names that word most probably misspells, in their order and at most three: all
+// are equally far, no more than a letter in four is wrong, and upper and lower case do not count. Words of fewer than
+// five letters misspell nothing, as half of all short words are near one another. Names that equal word are returned
+// too.
+func Names(word string, known []string) []string {
+	const most = 3
+	if len(word) < 5 {
+		return nil
+	}
+	word = strings.ToLower(word)
+	best, found := min(len(word)/4, 3), []string(nil)
+	for _, name := range known {
+		d := Distance(word, strings.ToLower(name))
+		if d < best {
+			best, found = d, nil
+		}
+		if d == best && len(found) < most && !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// Quoted lists names as a question does: "a", "b" or "c".
+func Quoted(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i > 0 && i == len(names)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(name))
+	}
+	return b.String()
 }

@@ -1,6 +1,7 @@
 package nearest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,5 +22,32 @@ func TestDistance(t *testing.T) {
 		if got := Distance(c.a, c.b); got != c.want {
 			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
 		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	known := []string{"smollm2-135m", "qwen3-4b", "qwen3-8b", "qwen3-14b", "gemma3-1b", "mine"}
+	for _, c := range []struct {
+		word string
+		want []string
+		text string
+	}{
+		{"smolm2-135m", []string{"smollm2-135m"}, `"smollm2-135m"`},
+		{"SmolLM2-135M", []string{"smollm2-135m"}, `"smollm2-135m"`},
+		{"qwen3-5b", []string{"qwen3-4b", "qwen3-8b"}, `"qwen3-4b" or "qwen3-8b"`},
+		{"gema3-1b", []string{"gemma3-1b"}, `"gemma3-1b"`},
+		{"wine", nil, ""},
+		{"hello", nil, ""},
+		{"internationalisation", nil, ""},
+		{strings.Repeat("q", 1000), nil, ""},
+		{"", nil, ""},
+	} {
+		got := Names(c.word, known)
+		if !slices.Equal(got, c.want) || Quoted(got) != c.text {
+			t.Errorf("%q: %q (%s), want %q", c.word, got, Quoted(got), c.want)
+		}
+	}
+	if got := Names("abcde", []string{"abcd1", "abcd2", "abcd1", "abcd3", "abcd4"}); Quoted(got) != `"abcd1", "abcd2" or "abcd3"` {
+		t.Errorf("many: %q", got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/baleenrun/baleen/internal/nearest"
 )
 
 // ErrForeign is wrapped by refusals to change what another program owns.
@@ -20,6 +22,11 @@ func (s *Store) Remove(name string) (int64, error) {
 	if !ok {
 		if m, ok := s.Find(name); ok {
 			return 0, fmt.Errorf("%w: %s belongs to %s (%s); remove it there", ErrForeign, m.Name, m.Where, m.Path)
+		}
+		if list, err := s.own(); err == nil {
+			if near := nearest.Names(name, modelNames(list)); len(near) > 0 {
+				return 0, &MisspeltError{Name: name, Near: near}
+			}
 		}
 		return 0, fmt.Errorf("%w: %q is not in %s", ErrNotFound, name, s.Models())
 	}

@@ -10,7 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+
+	"github.com/baleenrun/baleen/internal/nearest"
 )
 
 // A Store is a folder with models, beside the folders of other programs whose models run in place.
@@ -187,6 +190,70 @@ type Ref struct {
 // ErrNotFound is wrapped by errors about a MODEL argument that is neither a name nor a path.
 var ErrNotFound = errors.New("no such model")
 
+// A MisspeltError is an ErrNotFound about what is nearly a model's name.
+type MisspeltError struct {
+	Name string
+	Near []string // the names that may have been meant; at least one
+}
+
+func (e *MisspeltError) Error() string {
+	return fmt.Sprintf("there is no model %q; did you mean %s?", e.Name, nearest.Quoted(e.Near))
+}
+
+// Is makes it an ErrNotFound.
+func (e *MisspeltError) Is(target error) bool { return target == ErrNotFound }
+
+// near returns the names, of the catalog and on this machine, that arg may have been meant to be.
+func (s *Store) near(arg string) []string {
+	if CheckName(arg) != nil {
+		return nil
+	}
+	known := names()
+	if list, err := s.List(); err == nil {
+		known = append(known, modelNames(list)...)
+	}
+	if near := nearest.Names(arg, known); len(near) > 0 {
+		return near
+	}
+	return begun(arg, known)
+}
+
+// begun returns up to three of the names that begin with word and go on with a size or a tag. A word with neither a
+// digit nor a hyphen is no such beginning, as it is one of a sentence.
+func begun(word string, known []string) []string {
+	if !strings.ContainsAny(word, "0123456789-") {
+		return nil
+	}
+	var out []string
+	for _, name := range known {
+		n := len(word)
+		if len(name) > n && (name[n] == '-' || name[n] == ':') && strings.EqualFold(name[:n], word) && !slices.Contains(out, name) {
+			if out = append(out, name); len(out) == 3 {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Misspelt returns an error where name is nearly a name of the catalog and none of it.
+func Misspelt(name string) error {
+	near := nearest.Names(name, names())
+	if len(near) == 0 || slices.Contains(near, name) {
+		return nil
+	}
+	return &MisspeltError{Name: name, Near: near}
+}
+
+// modelNames are the names of models, without the tag that may be left out.
+func modelNames(list []Model) []string {
+	var out []string
+	for _, m := range list {
+		out = append(out, strings.TrimSuffix(m.Name, ":latest"))
+	}
+	return out
+}
+
 // Resolve says what a MODEL argument means: a catalog name, an existing path, the name of a model that is on this
 // machine, or an address (see Remote). Catalog names win over files of the same name in the current folder; write
 // ./NAME for these.
@@ -213,6 +280,9 @@ func (s *Store) Resolve(arg string) (Ref, error) {
 	}
 	if LooksLikePath(arg) {
 		return Ref{}, fmt.Errorf("%w: there is no file or folder %s", ErrNotFound, arg)
+	}
+	if near := s.near(arg); len(near) > 0 {
+		return Ref{}, &MisspeltError{Name: arg, Near: near}
 	}
 	return Ref{}, fmt.Errorf("%w: %q is neither a known name (%s, ...; see \"baleen list --all\") nor a file or folder", ErrNotFound, arg,
 		strings.Join(names()[:4], ", "))
