@@ -155,6 +155,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	catalog := models.New(st)
+	catalog.Log = log
 	for _, arg := range f.models {
 		path, err := a.locate(ctx, arg)
 		if err != nil {

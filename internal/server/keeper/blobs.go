@@ -67,8 +67,17 @@ func (k *Keeper) PutBlob(ctx context.Context, digest string, body io.Reader) err
 }
 
 // Sweep removes uploads that nobody used: files that no model has and that came before a time, pieces of transfers
-// that were broken off, and folders whose model was never finished.
+// that were broken off, and folders whose model was never finished. While a derived model's file cannot be read it removes
+// nothing.
 func (k *Keeper) Sweep(before time.Time) error {
+	list, err := k.Catalog.AllDerived()
+	if err != nil {
+		return fmt.Errorf("keeper: it is not known which uploads are used, so all are kept: %w", err)
+	}
+	has := map[string]bool{}
+	for _, d := range list {
+		has[d.Folder] = true
+	}
 	entries, err := os.ReadDir(k.uploadedDir())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("keeper: %w", err)
@@ -81,7 +90,7 @@ func (k *Keeper) Sweep(before time.Time) error {
 		if err != nil || !e.IsDir() {
 			continue // removed meanwhile, or not ours
 		}
-		if !k.Catalog.Uses(dir) && info.ModTime().Before(before) {
+		if !has[dir] && info.ModTime().Before(before) {
 			errs = append(errs, os.RemoveAll(dir))
 			continue
 		}

@@ -103,7 +103,10 @@ func (k *Keeper) Copy(ctx context.Context, source, destination string) error {
 	if err := k.free(ctx, destination); err != nil {
 		return err
 	}
-	d, ok := k.Catalog.Derived(source)
+	d, ok, err := k.Catalog.Derived(source)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		about, err := k.About(ctx, source)
 		if err != nil {
@@ -121,8 +124,8 @@ func (k *Keeper) free(ctx context.Context, name string) error {
 	if _, ok := store.Lookup(strings.ToLower(clean(name))); ok {
 		return chat.Invalidf("model", "%s is a name of the catalog: choose another", clean(name))
 	}
-	if _, ok := k.Catalog.Derived(name); ok {
-		return nil
+	if _, ok, err := k.Catalog.Derived(name); ok || err != nil {
+		return err // what cannot be read is not replaced: it may say which uploaded files it has
 	}
 	if s, err := k.Catalog.Resolve(ctx, name); err == nil {
 		return chat.Invalidf("model", "there is a model %s already: choose another name, or remove it first", s.Name)
@@ -141,7 +144,7 @@ func (k *Keeper) Delete(ctx context.Context, name string) error {
 	if m, ok := k.Store.Find(name); ok {
 		name = m.Name // with its tag
 		if m.Own {
-			if err := k.unneeded(ctx, m); err != nil {
+			if err := k.unneeded(m); err != nil {
 				return err
 			}
 		}
@@ -159,14 +162,14 @@ func (k *Keeper) Delete(ctx context.Context, name string) error {
 }
 
 // unneeded refuses to remove weights that models were made of.
-func (k *Keeper) unneeded(ctx context.Context, m store.Model) error {
-	list, err := k.Catalog.List(ctx)
+func (k *Keeper) unneeded(m store.Model) error {
+	list, err := k.Catalog.AllDerived()
 	if err != nil {
-		return err
+		return &chat.Error{Kind: chat.Internal, Model: m.Name, Err: err, Msg: "nothing is removed: a file in the server's folder of derived models cannot be read, so it is not known which weights are needed"}
 	}
-	for _, s := range list {
-		if d, ok := k.Catalog.Derived(s.Name); ok && (d.Spec.Path == m.Path || strings.HasPrefix(d.Spec.Path, m.Path+string(filepath.Separator))) {
-			return &chat.Error{Kind: chat.Forbidden, Model: m.Name, Msg: fmt.Sprintf("model %s was made of %s and needs its weights: remove it first", s.Name, m.Name)}
+	for _, d := range list {
+		if d.Spec.Path == m.Path || strings.HasPrefix(d.Spec.Path, m.Path+string(filepath.Separator)) {
+			return &chat.Error{Kind: chat.Forbidden, Model: m.Name, Msg: fmt.Sprintf("model %s was made of %s and needs its weights: remove it first", d.Spec.Name, m.Name)}
 		}
 	}
 	return nil
@@ -174,7 +177,11 @@ func (k *Keeper) unneeded(ctx context.Context, m store.Model) error {
 
 // About says what is known of a model beside its Spec.
 func (k *Keeper) About(_ context.Context, name string) (manage.About, error) {
-	if d, ok := k.Catalog.Derived(name); ok {
+	d, ok, err := k.Catalog.Derived(name)
+	if err != nil {
+		return manage.About{}, err
+	}
+	if ok {
 		return manage.About{Licence: d.Licence, Parent: d.Parent}, nil
 	}
 	if m, ok := k.Store.Find(strings.TrimSpace(name)); ok {
@@ -199,7 +206,11 @@ func (k *Keeper) Create(ctx context.Context, c manage.Creation, report func(mana
 			return err
 		}
 		d = models.Derived{Spec: spec, Parent: spec.Name, Licence: about.Licence}
-		if parent, ok := k.Catalog.Derived(c.From); ok {
+		parent, ok, err := k.Catalog.Derived(c.From)
+		if err != nil {
+			return err
+		}
+		if ok {
 			d.Folder = parent.Folder
 		}
 	} else {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -182,6 +184,90 @@ func TestSweepRemovesWhatNobodyUses(t *testing.T) {
 	}
 	if err := k.Sweep(soon); err != nil || there(used) {
 		t.Errorf("the file of a model that was removed is still there: %v", err)
+	}
+}
+
+// TestDamagedModelKeepsItsFiles damages what is kept of a model: it must be told, and its uploaded files must stay.
+func TestDamagedModelKeepsItsFiles(t *testing.T) {
+	for what, damage := range map[string]func(path string) error{
+		"torn":       func(p string) error { return os.WriteFile(p, []byte(`{"spec": {"na`), 0o600) },
+		"empty":      func(p string) error { return os.WriteFile(p, nil, 0o600) },
+		"nameless":   func(p string) error { return os.WriteFile(p, []byte("{}"), 0o600) },
+		"unreadable": func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o755)) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			home := t.TempDir()
+			st := store.Open(home)
+			var log bytes.Buffer
+			cat := models.New(st)
+			cat.Log = slog.New(slog.NewTextHandler(&log, nil))
+			k := &keeper.Keeper{Store: st, Catalog: cat}
+			path := filepath.Join(t.TempDir(), "m.gguf")
+			if err := (servertest.Checkpoint{}).Write(path); err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := sha256.Sum256(b)
+			digest := hex.EncodeToString(sum[:])
+			if err := k.PutBlob(t.Context(), digest, bytes.NewReader(b)); err != nil {
+				t.Fatal(err)
+			}
+			if err := k.Create(t.Context(), manage.Creation{Name: "up", Files: map[string]string{"m.gguf": digest}}, quiet); err != nil {
+				t.Fatal(err)
+			}
+			up, err := cat.Resolve(t.Context(), "up")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := k.Create(t.Context(), manage.Creation{Name: "child", From: "up"}, quiet); err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(home, "derived", "child.json")
+			whole, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(file); err != nil {
+				t.Fatal(err)
+			}
+			list, err := cat.List(t.Context())
+			if err != nil || len(list) != 1 || list[0].Name != "up" || !strings.Contains(log.String(), "child.json") {
+				t.Errorf("list %v %v, log %q", list, err, log.String())
+			}
+			_, resolved := cat.Resolve(t.Context(), "child")
+			for f, err := range map[string]error{
+				"resolve": resolved, "delete": k.Delete(t.Context(), "child"), "copy over": k.Copy(t.Context(), "up", "child"),
+				"create": k.Create(t.Context(), manage.Creation{Name: "child", From: "up"}, quiet),
+			} {
+				if kindOf(err) != chat.Internal || !strings.Contains(err.Error(), "child") {
+					t.Errorf("%s: %v", f, err)
+				}
+			}
+			if err := k.Delete(t.Context(), "up"); err != nil {
+				t.Error(err)
+			}
+			soon := time.Now().Add(time.Hour)
+			if err := k.Sweep(soon); err == nil || !strings.Contains(err.Error(), "child.json") {
+				t.Errorf("sweep: %v", err)
+			}
+			for _, p := range []string{up.Path, filepath.Join(home, "blobs", "sha256-"+digest)} {
+				if _, err := os.Stat(p); err != nil {
+					t.Errorf("the damaged model's file is gone: %v", err)
+				}
+			}
+			if err := errors.Join(os.Remove(file), os.WriteFile(file, whole, 0o600)); err != nil { // repaired
+				t.Fatal(err)
+			}
+			if err := errors.Join(k.Sweep(soon), k.Delete(t.Context(), "child")); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(up.Path); err == nil {
+				t.Error("the file outlives its last model")
+			}
+		})
 	}
 }
 

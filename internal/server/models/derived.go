@@ -33,22 +33,49 @@ func (c *Catalog) fileOf(name string) string {
 	return filepath.Join(c.derivedDir(), strings.NewReplacer("/", "+", ":", "=", `\`, "+").Replace(key(name))+".json")
 }
 
-// Derived finds a derived model.
-func (c *Catalog) Derived(name string) (Derived, bool) {
+// Derived finds a derived model. Where its file is there and cannot be read, that is an error.
+func (c *Catalog) Derived(name string) (d Derived, ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.derivedLocked(name)
 }
 
-func (c *Catalog) derivedLocked(name string) (d Derived, ok bool) {
+func (c *Catalog) derivedLocked(name string) (d Derived, ok bool, err error) {
 	if store.CheckName(key(name)) != nil {
-		return d, false
+		return d, false, nil
 	}
-	b, err := os.ReadFile(c.fileOf(name))
-	if err != nil || json.Unmarshal(b, &d) != nil || key(d.Spec.Name) != key(name) {
-		return Derived{}, false
+	d, err = readDerived(c.fileOf(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Derived{}, false, nil
+	case err != nil:
+		return Derived{}, false, damaged(name, err)
+	case key(d.Spec.Name) != key(name):
+		return Derived{}, false, damaged(name, fmt.Errorf("%s is of a model %q", c.fileOf(name), d.Spec.Name))
 	}
-	return d, true
+	return d, true, nil
+}
+
+func damaged(name string, err error) error {
+	return &chat.Error{
+		Kind: chat.Internal, Model: name, Err: err,
+		Msg: "what is kept of model " + name + " cannot be read: its file in the server's folder of derived models must be repaired or removed",
+	}
+}
+
+// readDerived reads the file of a derived model.
+func readDerived(path string) (d Derived, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return d, fmt.Errorf("models: %w", err)
+	}
+	if err := json.Unmarshal(b, &d); err != nil {
+		return Derived{}, fmt.Errorf("models: %s: %w", path, err)
+	}
+	if d.Spec.Name == "" {
+		return Derived{}, fmt.Errorf("models: %s: it names no model", path)
+	}
+	return d, nil
 }
 
 // Derive keeps a derived model under its name, in the place of an earlier one.
@@ -80,13 +107,14 @@ func (c *Catalog) Derive(d Derived) error {
 	return nil
 }
 
-// Forget removes a derived model, and uploaded files when the last model that has them goes. It reports whether there was one.
+// Forget removes a derived model, and uploaded files when the last model that has them goes. It reports whether there
+// was one. Where another model's file cannot be read the uploaded files stay: that model may have them.
 func (c *Catalog) Forget(name string) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d, ok := c.derivedLocked(name)
+	d, ok, err := c.derivedLocked(name)
 	if !ok {
-		return false, nil
+		return false, err
 	}
 	if err := os.Remove(c.fileOf(name)); err != nil {
 		return true, fmt.Errorf("models: %w", err)
@@ -94,7 +122,12 @@ func (c *Catalog) Forget(name string) (bool, error) {
 	if d.Folder == "" {
 		return true, nil
 	}
-	for _, other := range c.allDerived() {
+	others, err := c.allDerived()
+	if err != nil {
+		c.warn("uploaded files of a model that was removed are kept: another model may need them", err)
+		return true, nil
+	}
+	for _, other := range others {
 		if other.Folder == d.Folder {
 			return true, nil
 		}
@@ -102,30 +135,38 @@ func (c *Catalog) Forget(name string) (bool, error) {
 	return true, os.RemoveAll(d.Folder)
 }
 
-// Uses reports whether a derived model has its files in a folder.
-func (c *Catalog) Uses(folder string) bool {
+// AllDerived lists the derived models. With an error it is not known which others there are, and what they need.
+func (c *Catalog) AllDerived() ([]Derived, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, d := range c.allDerived() {
-		if d.Folder == folder {
-			return true
-		}
-	}
-	return false
+	return c.allDerived()
 }
 
-// allDerived lists the derived models; what cannot be read is left out.
-func (c *Catalog) allDerived() []Derived {
-	var out []Derived
-	_ = filepath.WalkDir(c.derivedDir(), func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || filepath.Ext(path) != ".json" {
-			return nil //nolint:nilerr // a folder that is not there has no models
+// allDerived lists the derived models that can be read, and says which files cannot.
+func (c *Catalog) allDerived() (out []Derived, err error) {
+	entries, err := os.ReadDir(c.derivedDir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	var errs []error
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".json" {
+			continue
 		}
-		var d Derived
-		if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &d) == nil && d.Spec.Name != "" {
-			out = append(out, d)
+		d, err := readDerived(filepath.Join(c.derivedDir(), e.Name()))
+		if err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		return nil
-	})
-	return out
+		out = append(out, d)
+	}
+	return out, errors.Join(errs...)
+}
+
+// warn logs a problem, once until it changes.
+func (c *Catalog) warn(what string, err error) {
+	if text := what + err.Error(); c.Log != nil && text != c.warned {
+		c.warned = text
+		c.Log.Warn(what, "error", err)
+	}
 }

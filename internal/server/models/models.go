@@ -5,6 +5,7 @@ package models
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,10 +19,14 @@ import (
 // A Catalog resolves names against what was served by name and what is in the store. Paths in requests mean nothing:
 // a client cannot make the server open a file that it was not started with.
 type Catalog struct {
+	// Log is told of models that are left out of lists because what is kept of them cannot be read; nil: nobody is.
+	Log *slog.Logger
+
 	store *store.Store
 
 	mu     sync.Mutex
 	served []chat.Spec
+	warned string // what the log was told last
 }
 
 // New returns the catalog of a store.
@@ -97,8 +102,8 @@ func (c *Catalog) Resolve(_ context.Context, name string) (chat.Spec, error) {
 	if plain == "" {
 		return chat.Spec{}, &chat.Error{Kind: chat.Invalid, Field: "model", Missing: true, Msg: "the request names no model"}
 	}
-	if d, ok := c.Derived(plain); ok {
-		return d.Spec, nil
+	if d, ok, err := c.Derived(plain); ok || err != nil {
+		return d.Spec, err
 	}
 	m, ok := c.store.Find(strings.TrimSpace(name))
 	switch {
@@ -111,10 +116,15 @@ func (c *Catalog) Resolve(_ context.Context, name string) (chat.Spec, error) {
 }
 
 // List returns the models that can be used: those that the server was started with, then the others on this machine.
+// One damaged file does not take the list away: its model is left out, and the log says so.
 func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 	c.mu.Lock()
 	out := append([]chat.Spec(nil), c.served...)
-	for _, d := range c.allDerived() {
+	derived, err := c.allDerived()
+	if err != nil {
+		c.warn("models are missing in the list: files of derived models cannot be read", err)
+	}
+	for _, d := range derived {
 		out = append(out, d.Spec)
 	}
 	c.mu.Unlock()
