@@ -57,7 +57,7 @@ func (o *own) Routes() []Route {
 		{
 			Method: "POST", Path: "/baleen/requests/{id}/end-thinking", Scope: auth.Infer, Answer: idAnswer{}, Handle: o.endThinking,
 			Summary: "End the reasoning of a running request: its answer begins at the next token",
-			Doc:     "The id is the X-Request-Id of the running answer; a client may choose it by sending that header. Only requests of the same API key are found; " +
+			Doc: "The id is the X-Request-Id of the running answer; a client may choose it by sending that header. Only requests of the same API key are found; " +
 				"where several of them have the id, all are meant.",
 		},
 	}
