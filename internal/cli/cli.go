@@ -21,6 +21,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/fetch"
+	"github.com/baleenrun/baleen/internal/nearest"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
@@ -163,7 +164,7 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{nearFlag(cmd, flagError(err))} })
 	help := root.HelpFunc()
 	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -227,6 +228,40 @@ func flagError(err error) error {
 		return fmt.Errorf("--%s %q: %w", bad.GetFlag().Name, bad.GetValue(), bad.Unwrap())
 	}
 	return fmt.Errorf("--%s wants %s, not %q", bad.GetFlag().Name, want, bad.GetValue())
+}
+
+// nearFlag adds to an error about an unknown flag the flags that may have been meant.
+func nearFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	word := unknown.GetSpecifiedName()
+	letters := unknown.GetSpecifiedShortnames()
+	if letters != "" { // one hyphen: a word with one too few, or letters
+		word, _, _ = strings.Cut(letters, "=")
+	}
+	var all, begun []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		all = append(all, f.Name)
+		if len(word) > 2 && strings.HasPrefix(f.Name, word) {
+			begun = append(begun, f.Name)
+		}
+	})
+	near := nearest.Names(word, all)
+	if len(near) == 0 {
+		near = begun
+	}
+	if len(near) == 0 || len(near) > 3 {
+		return err
+	}
+	for i, name := range near {
+		near[i] = "--" + name
+	}
+	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 }
 
 // argsBetween wants at least lo and at most hi arguments; want names them.

@@ -166,6 +166,12 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		want string
 	}{
+		{[]string{"run", "--temprature", "1", "x"}, "unknown flag: --temprature; did you mean --temperature?"},
+		{[]string{"run", "--temprature=1", "x"}, "did you mean --temperature?"},
+		{[]string{"run", "--temp", "1", "x"}, "did you mean --temperature?"},
+		{[]string{"run", "-json", "x"}, "did you mean --json?"},
+		{[]string{"show", model, "--license"}, "did you mean --licence?"},
+		{[]string{"serve", "--prot", "1"}, "unknown flag: --prot"},
 		{[]string{"rum"}, `there is no command "rum"; did you mean run`},
 		{[]string{"rum", "--help"}, `there is no command "rum"; did you mean run`},
 		{[]string{"--help", "rum"}, `there is no command "rum"`},
