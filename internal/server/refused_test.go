@@ -212,6 +212,27 @@ func TestRefusedValues(t *testing.T) {
 	}
 }
 
+// TestEmptyContent wants what is there and empty to be called that, and not missing.
+func TestEmptyContent(t *testing.T) {
+	w := all(t, servertest.Options{})
+	for _, c := range []struct{ dialect, path, body, field, say string }{
+		{"openai", "/v1/chat/completions", `{"model":"scripted","messages":[{"role":"user","content":[]}]}`, "messages[0].content", "this list is empty"},
+		{"openai", "/v1/chat/completions", `{"model":"scripted","messages":[{"role":"user","content":null}]}`, "messages[0].content", "missing"},
+		{"openai", "/v1/responses", `{"model":"scripted","input":[]}`, "input", "this list is empty"},
+		{"openai", "/v1/responses", `{"model":"scripted"}`, "input", "missing"},
+		{"openai", "/v1/responses", `{"model":"scripted","input":[{"role":"user"}]}`, "input[0].content", "missing"},
+		{"anthropic", "/v1/messages", `{"model":"scripted","max_tokens":5,"messages":[{"role":"user","content":[]}]}`, "messages.0", "must have non-empty content"},
+		{"anthropic", "/v1/messages", `{"model":"scripted","max_tokens":5,"messages":[{"role":"user"}]}`, "messages.0.content", "Field required"},
+		{"ollama", "/api/chat", `{"model":"scripted","messages":[{"role":"user","content":[]}]}`, "messages[0].content", "got an array, want a string"},
+	} {
+		r := w.Post(t, c.path, c.body, anthropicHdr, "2023-06-01")
+		field, message, ok := errorShape(c.dialect, r.Body)
+		if r.Status != 400 || !ok || field != c.field || !strings.Contains(message, c.say) {
+			t.Errorf("%s: %d %s, want %s: %s", c.body, r.Status, r.Body, c.field, c.say)
+		}
+	}
+}
+
 // TestRefusalsInEveryDialect wants each dialect's own shape of what no dialect decides.
 func TestRefusalsInEveryDialect(t *testing.T) {
 	w := all(t, servertest.Options{Server: func(o *server.Options) { o.MaxBody = 1000 }, Model: nil, Chat: func(o *chat.Options) {}})

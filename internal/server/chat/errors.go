@@ -137,6 +137,11 @@ func MissingField(field string) *Error {
 	return &Error{Kind: Invalid, Field: field, Msg: "this field is missing", Missing: true}
 }
 
+// EmptyField refuses a list without elements where something must stand.
+func EmptyField(field string) *Error {
+	return Invalidf(field, "this list is empty: at least one element is needed")
+}
+
 // Unsupportedf refuses a field that cannot be honoured.
 func Unsupportedf(field, format string, args ...any) *Error {
 	return &Error{Kind: Unsupported, Field: field, Msg: fmt.Sprintf(format, args...)}

@@ -182,6 +182,9 @@ func messages(v fields.Value) ([]chat.Message, error) {
 		case m.Role != chat.Assistant && len(m.Calls) > 0:
 			return nil, chat.Invalidf(it.Path+".tool_calls", "only the assistant makes calls")
 		case m.Role != chat.Assistant && m.Parts == nil:
+			if c, ok := it.Get("content"); ok {
+				return nil, chat.EmptyField(c.Path)
+			}
 			return nil, chat.MissingField(it.Path + ".content")
 		}
 		out = append(out, m)

@@ -48,6 +48,9 @@ func (d *dialect) decodeResponse(r *http.Request) (*responseRequest, error) {
 	}
 	q.req.Messages = append(q.req.Messages, q.messages...)
 	if len(q.messages) == 0 {
+		if q.inputGiven {
+			return nil, chat.EmptyField("input")
+		}
 		return nil, chat.MissingField("input")
 	}
 	return q, nil

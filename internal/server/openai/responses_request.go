@@ -18,6 +18,7 @@ type responseRequest struct {
 	messages      []chat.Message    // of items
 	instructions  *string
 	previous      string
+	inputGiven    bool
 	noStore       bool
 	choice        fields.Value
 	tools         fields.Value
@@ -235,6 +236,7 @@ func (r *responseRequest) addTools(v fields.Value, namespace string) error {
 
 // input decodes the input.
 func (r *responseRequest) input(v fields.Value) error {
+	r.inputGiven = true
 	if v.Kind() == "string" {
 		item, err := json.Marshal(map[string]any{"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": v.String()}}})
 		if err != nil {
