@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -373,6 +374,9 @@ func (f *serveFlags) checkAccess(keys *auth.Keys) error {
 	return nil
 }
 
+// inUseWindows is WSAEADDRINUSE, which package syscall does not translate. Other systems have no such number.
+const inUseWindows = syscall.Errno(10048)
+
 func (f *serveFlags) listen() (net.Listener, error) {
 	if f.tlsCert != "" {
 		if _, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey); err != nil {
@@ -380,7 +384,12 @@ func (f *serveFlags) listen() (net.Listener, error) {
 		}
 	}
 	if f.socket == "" {
-		return net.Listen("tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
+		l, err := net.Listen("tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
+		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, inUseWindows) {
+			return nil, fmt.Errorf("port %d of %s is in use, perhaps by a server of yours (see: baleen ps%s); choose another with --port, or any free one with --port 0",
+				f.port, f.host, (&remote{host: f.host, port: f.port}).flags())
+		}
+		return l, err
 	}
 	if c, err := net.DialTimeout("unix", f.socket, time.Second); err == nil {
 		c.Close()
@@ -447,12 +456,53 @@ func (r *remote) register(a *app, cmd *cobra.Command) {
 	fs.Lookup("api-key").DefValue = ""
 }
 
+// address is where the server is, for messages.
+func (r *remote) address() string {
+	if r.socket != "" {
+		return r.socket
+	}
+	return net.JoinHostPort(r.host, strconv.Itoa(r.port))
+}
+
+// flags are those that lead "ps" and "serve" to the server's address, where it is not the usual one.
+func (r *remote) flags() string {
+	s := ""
+	if r.socket != "" {
+		return " --socket " + r.socket
+	}
+	if r.host != defaultHost {
+		s += " --host " + r.host
+	}
+	if r.port != defaultPort {
+		s += " --port " + strconv.Itoa(r.port)
+	}
+	return s
+}
+
+// failed words why there was no answer.
+func (r *remote) failed(err error) error {
+	var dial *net.OpError
+	var name *net.DNSError
+	var asked *url.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &name):
+		return fmt.Errorf("no server answers at %s: there is no host %q", r.address(), r.host)
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return fmt.Errorf("no server answers at %s (start one with: baleen serve%s)", r.address(), r.flags())
+	case errors.As(err, &asked):
+		err = asked.Err // the address is said
+	}
+	return fmt.Errorf("what listens at %s gives no answer: %w", r.address(), err)
+}
+
 // call asks the server and decodes its answer.
 func (r *remote) call(ctx context.Context, method, path string, body, out any) error {
 	t := &http.Transport{}
-	url := "http://" + net.JoinHostPort(r.host, strconv.Itoa(r.port)) + path
+	address := "http://" + r.address() + path
 	if r.socket != "" {
-		url = "http://localhost" + path
+		address = "http://localhost" + path
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", r.socket)
 		}
@@ -464,7 +514,7 @@ func (r *remote) call(ctx context.Context, method, path string, body, out any) e
 			return err
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, url, &b)
+	req, err := http.NewRequestWithContext(ctx, method, address, &b)
 	if err != nil {
 		return err
 	}
@@ -473,7 +523,7 @@ func (r *remote) call(ctx context.Context, method, path string, body, out any) e
 	}
 	res, err := (&http.Client{Transport: t, Timeout: 30 * time.Second}).Do(req)
 	if err != nil {
-		return fmt.Errorf("no server answers (start one with: baleen serve): %w", err)
+		return r.failed(err)
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))

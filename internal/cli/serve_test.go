@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,42 @@ func TestServeRefusals(t *testing.T) {
 		status := Main(c.args, IO{Out: &out, Err: &errs, Environ: []string{"BALEEN_HOME=" + t.TempDir()}})
 		if status == 0 || !strings.Contains(errs.String(), c.say) {
 			t.Errorf("%v: status %d, %s", c.args, status, errs.String())
+		}
+	}
+}
+
+// TestNoServer asks where nobody listens, where somebody listens who is no server, and listens there.
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	socket := filepath.Join(t.TempDir(), "none.sock")
+	for _, c := range []struct {
+		args []string
+		say  string
+	}{
+		{[]string{"ps", "--port", "1"}, "baleen: no server answers at 127.0.0.1:1 (start one with: baleen serve --port 1)\n"},
+		{[]string{"stop", "--port", "1"}, "baleen: no server answers at 127.0.0.1:1 (start one with: baleen serve --port 1)\n"},
+		{[]string{"ps", "--socket", socket}, "baleen: no server answers at " + socket + " (start one with: baleen serve --socket " + socket + ")\n"},
+		{[]string{"ps", "--port", port}, "baleen: what listens at 127.0.0.1:" + port + " gives no answer: "},
+		{[]string{"serve", "--port", port}, "baleen: port " + port + " of 127.0.0.1 is in use, perhaps by a server of yours (see: baleen ps --port " + port + "); choose another with --port"},
+	} {
+		o := command(t, "", c.args...)
+		o.oneErrorLine(t, exitFailed, "")
+		if !strings.HasPrefix(o.err, c.say) {
+			t.Errorf("%v: %q, want %q", c.args, o.err, c.say)
 		}
 	}
 }
