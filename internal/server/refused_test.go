@@ -233,6 +233,26 @@ func TestEmptyContent(t *testing.T) {
 	}
 }
 
+// TestMisspeltModel wants the name that was meant in place of advice to fetch what does not exist.
+func TestMisspeltModel(t *testing.T) {
+	w := all(t, servertest.Options{})
+	for _, path := range []string{"/v1/chat/completions", "/v1/responses", "/v1/completions", "/v1/messages", "/v1/messages/count_tokens", "/api/chat", "/api/generate", "/api/show"} {
+		body := map[string]string{"/v1/completions": `{"model":"scripted","prompt":"x"}`, "/v1/responses": `{"model":"scripted","input":"x"}`, "/api/generate": `{"model":"scripted","prompt":"x"}`, "/api/show": `{"model":"scripted"}`}[path]
+		if body == "" {
+			body = `{"model":"scripted","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`
+		}
+		if strings.HasSuffix(path, "count_tokens") {
+			body = strings.Replace(askCount, "@", "", 1)
+		}
+		for name, want := range map[string]string{"scriptd": `did you mean \"scripted\"?`, "elephant": "baleen pull elephant"} {
+			r := w.Post(t, path, strings.Replace(body, "scripted", name, 1), anthropicHdr, "2023-06-01")
+			if r.Status != 404 || !strings.Contains(r.Body, want) || strings.Contains(r.Body, "did you mean") && strings.Contains(r.Body, "pull") {
+				t.Errorf("%s: %d %s, want %s", path, r.Status, r.Body, want)
+			}
+		}
+	}
+}
+
 // TestRefusalsInEveryDialect wants each dialect's own shape of what no dialect decides.
 func TestRefusalsInEveryDialect(t *testing.T) {
 	w := all(t, servertest.Options{Server: func(o *server.Options) { o.MaxBody = 1000 }, Model: nil, Chat: func(o *chat.Options) {}})

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/baleenrun/baleen/internal/nearest"
 )
 
 // A Kind sorts errors by what a client can do about them.
@@ -48,6 +50,7 @@ type Error struct {
 	Field      string // path of the field in the client's request, such as "messages[2].content"
 	Msg        string // what was wrong and what to do; "" lets Message say it from the numbers
 	Model      string
+	Near       []string      // UnknownModel: names that may have been meant
 	Tokens     int           // of the prompt
 	Context    int           // tokens that the model can take
 	Limit      int64         // bytes of a body
@@ -68,7 +71,7 @@ func (e *Error) Message() string {
 	}
 	switch e.Kind {
 	case UnknownModel:
-		return fmt.Sprintf("model %q is not here: list the models, or fetch it with: baleen pull %s", e.Model, e.Model)
+		return fmt.Sprintf("model %q is not here%s", e.Model, e.Advice())
 	case PromptTooLong:
 		return fmt.Sprintf("the prompt has %s tokens, and the context of this model is %s tokens: shorten the prompt or load the model with a larger context",
 			thousands(e.Tokens), thousands(e.Context))
@@ -94,6 +97,14 @@ func (e *Error) Message() string {
 		return "this route answers " + e.Allow + " only"
 	}
 	return "internal error: the server's log says more"
+}
+
+// Advice goes on from the statement that a model is not there: which names may have been meant, or else how to get it.
+func (e *Error) Advice() string {
+	if len(e.Near) > 0 {
+		return "; did you mean " + nearest.Quoted(e.Near) + "?"
+	}
+	return ": list the models, or fetch it with: baleen pull " + e.Model
 }
 
 // Error is Message with the cause, where Message does not say it.

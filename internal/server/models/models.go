@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/baleenrun/baleen/internal/nearest"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/store"
 )
@@ -86,7 +87,7 @@ func stat(s *chat.Spec) {
 }
 
 // Resolve finds a model by name. The tag "latest" is what a name without a tag means.
-func (c *Catalog) Resolve(_ context.Context, name string) (chat.Spec, error) {
+func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
 	plain := strings.TrimSuffix(strings.TrimSpace(name), ":latest")
 	c.mu.Lock()
 	served := c.served
@@ -108,11 +109,29 @@ func (c *Catalog) Resolve(_ context.Context, name string) (chat.Spec, error) {
 	m, ok := c.store.Find(strings.TrimSpace(name))
 	switch {
 	case !ok:
-		return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name}
+		return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name, Near: c.near(ctx, plain)}
 	case m.Problem != "":
 		return chat.Spec{}, &chat.Error{Kind: chat.Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot run: " + m.Problem}
 	}
 	return specOf(m), nil
+}
+
+// near returns the names that one which no model here has may misspell: of models here and of those that can be fetched
+// by name. A name of the latter is spelt well.
+func (c *Catalog) near(ctx context.Context, name string) []string {
+	if _, ok := store.Lookup(name); ok {
+		return nil
+	}
+	var known []string
+	if here, err := c.List(ctx); err == nil {
+		for _, s := range here {
+			known = append(known, strings.TrimSuffix(s.Name, ":latest"))
+		}
+	}
+	for _, e := range store.Catalog() {
+		known = append(known, e.Name)
+	}
+	return nearest.Names(name, known)
 }
 
 // List returns the models that can be used: those that the server was started with, then the others on this machine.

@@ -2,9 +2,11 @@ package models
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
@@ -29,5 +31,22 @@ func TestServeRefusesOneNameForTwo(t *testing.T) {
 	list, err := c.List(t.Context())
 	if err != nil || len(list) != 2 || list[0].Path != first || list[1].Path != other {
 		t.Errorf("%v %v", list, err)
+	}
+}
+
+// TestMisspeltNames wants the names that may have been meant, of what is here and of what can be fetched by name.
+func TestMisspeltNames(t *testing.T) {
+	dir := t.TempDir()
+	c := New(store.Open(filepath.Join(dir, "store")))
+	if _, err := c.Serve(filepath.Join(dir, "narwhal.gguf"), filepath.Join(dir, "narwhal.gguf")); err != nil {
+		t.Fatal(err)
+	}
+	listed := store.Catalog()[0].Name
+	for name, want := range map[string]string{"narwal": "narwhal", "Narwhall:latest": "narwhal", listed + "x": listed, listed: "", "elephant": ""} {
+		_, err := c.Resolve(t.Context(), name)
+		e := chat.AsError(err)
+		if e == nil || e.Kind != chat.UnknownModel || want == "" && len(e.Near) > 0 || want != "" && !slices.Contains(e.Near, want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
 	}
 }

@@ -71,7 +71,7 @@ func (d *dialect) ErrorBody() any { return errorBody{} }
 // message words errors as clients of Ollama look for them.
 func message(e *chat.Error) string {
 	if e.Kind == chat.UnknownModel && e.Msg == "" {
-		return fmt.Sprintf("model '%s' not found: list the models, or fetch it with: baleen pull %s", e.Model, e.Model)
+		return fmt.Sprintf("model '%s' not found%s", e.Model, e.Advice())
 	}
 	return e.Message()
 }
@@ -155,10 +155,15 @@ func (d *dialect) resolve(ctx context.Context, name string) (chat.Spec, error) {
 	if other == name {
 		return spec, err
 	}
-	if spec, err2 := d.env.Chat.Catalog().Resolve(ctx, other); !unknown(err2) {
-		return spec, err2
+	spec2, err2 := d.env.Chat.Catalog().Resolve(ctx, other)
+	if !unknown(err2) {
+		return spec2, err2
 	}
-	return spec, &chat.Error{Kind: chat.UnknownModel, Model: name}
+	near := chat.AsError(err).Near
+	if len(near) == 0 {
+		near = chat.AsError(err2).Near
+	}
+	return spec, &chat.Error{Kind: chat.UnknownModel, Model: name, Near: near}
 }
 
 func unknown(err error) bool {

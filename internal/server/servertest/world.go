@@ -17,6 +17,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
+	"github.com/baleenrun/baleen/internal/nearest"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
 )
@@ -31,7 +32,11 @@ func (n Names) Resolve(_ context.Context, name string) (chat.Spec, error) {
 			return s, nil
 		}
 	}
-	return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name}
+	var known []string
+	for _, s := range n {
+		known = append(known, s.Name)
+	}
+	return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name, Near: nearest.Names(name, known)}
 }
 
 // List returns all.
