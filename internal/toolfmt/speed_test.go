@@ -82,7 +82,7 @@ func slowdown(enough float64, short, long func()) float64 {
 			best[i] = min(best[i], max(time.Since(start), 1))
 		}
 		ratio := float64(best[1]) / float64(best[0])
-		if turn >= 2 && ratio <= enough || turn >= 9 {
+		if turn >= 2 && ratio <= enough || turn >= 5 {
 			return ratio
 		}
 	}
