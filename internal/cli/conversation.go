@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -365,22 +366,50 @@ type savedChat struct {
 	Messages []model.Message `json:"messages"`
 }
 
-// chatFile is where a conversation is kept: a path, or a name in the user's folder.
+// chatFile is where a conversation of that name is kept.
 func (c *conversation) chatFile(name string) (string, error) {
 	if name == "" {
 		return "", errors.New("want a name")
 	}
-	if strings.ContainsAny(name, `/\`) {
-		return name, nil
+	if err := store.CheckName(name); err != nil || strings.ContainsAny(name, "/:@") {
+		return "", fmt.Errorf("%q cannot be a conversation's name: one word of letters, digits, '.', '_' and '-', without spaces and slashes", name)
 	}
-	if err := store.CheckName(name); err != nil || strings.ContainsAny(name, ":@") {
-		return "", fmt.Errorf("%q cannot be a name", name)
-	}
+	dir, err := c.chats()
+	return filepath.Join(dir, name+".json"), err
+}
+
+// chats is the folder of the conversations that are kept.
+func (c *conversation) chats() (string, error) {
 	st, err := c.a.store()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(st.Dir(), "chats", name+".json"), nil
+	return filepath.Join(st.Dir(), "chats"), nil
+}
+
+// kept says which conversations there are.
+func (c *conversation) kept() string {
+	dir, err := c.chats()
+	if err != nil {
+		return "there are none"
+	}
+	files, _ := os.ReadDir(dir) // none, where it cannot be read
+	var names []string
+	for _, f := range files {
+		if name, ok := strings.CutSuffix(f.Name(), ".json"); ok && !f.IsDir() {
+			names = append(names, name)
+		}
+	}
+	const most = 20
+	switch {
+	case len(names) == 0:
+		return "there are none; /save NAME keeps this one"
+	case len(names) > most:
+		return fmt.Sprintf("there are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	case len(names) == 1:
+		return "there is " + names[0]
+	}
+	return "there are " + strings.Join(names, ", ")
 }
 
 func (c *conversation) save(name string) (string, error) {
@@ -406,11 +435,17 @@ func (c *conversation) save(name string) (string, error) {
 }
 
 func (c *conversation) load(name string) (string, error) {
+	if name == "" {
+		return "", errors.New("want a name; " + c.kept())
+	}
 	path, err := c.chatFile(name)
 	if err != nil {
 		return "", err
 	}
 	fi, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("there is no kept conversation %q; %s", name, c.kept())
+	}
 	if err != nil {
 		return "", err
 	}

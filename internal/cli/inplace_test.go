@@ -310,7 +310,7 @@ func TestChatCommands(t *testing.T) {
 	model := tinyFile(t, testTemplate)
 	var out, errs bytes.Buffer
 	dir := t.TempDir()
-	in := "hello\n/set temperature 0.5\n/set top-p 9\n/set top-k many\n/set nonsense 1\n/show\n/save talk\n/clear\n/load talk\n/show conversation\n/retry\n/load ../x\n/nonsense\n\"\"\"two\nlines\"\"\"\n/exit\n"
+	in := "hello\n/set temperature 0.5\n/set top-p 9\n/set top-k many\n/set nonsense 1\n/show\n/load early\n/save a b/../c\n/save two words\n/save talk\n/clear\n/load talk\n/show conversation\n/retry\n/load ../x\n/load nosuch\n/load\n/nonsense\n\"\"\"two\nlines\"\"\"\n/exit\n"
 	status := Main([]string{"run", model, "-n", "4", "--threads", "1"}, IO{
 		In: strings.NewReader(in), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + dir, "TERM=dumb"},
 	})
@@ -319,7 +319,10 @@ func TestChatCommands(t *testing.T) {
 	}
 	for _, want := range []string{
 		"temperature is set", "top_p is 9", "there is no setting nonsense", "temperature          0.5", "top-p                off",
-		"2 messages are in", "2 messages are loaded", "user: hello", "no such file", "there is no command /nonsense", `--top-k wants a whole number, not "many"`,
+		"2 messages are in", "2 messages are loaded", "user: hello",
+		`there is no kept conversation "early"; there are none; /save NAME keeps this one`,
+		`there is no kept conversation "nosuch"; there is talk`, "want a name; there is talk",
+		`"a b/../c" cannot be a conversation's name: one word of`, `"two words" cannot be`, `"../x" cannot be`, "there is no command /nonsense", `--top-k wants a whole number, not "many"`,
 	} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("no %q in %q", want, errs.String())
