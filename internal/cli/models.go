@@ -279,7 +279,7 @@ func (a *app) showText(s *shownModel) error {
 	row("Parameters", "%s in %s of %s", count(s.Parameters), fetch.Bytes(s.FileBytes), s.Container)
 	row("Quantization", "%s", s.Quantization)
 	for _, r := range s.Roles {
-		row("  "+r.Name, "%s", r.Quantization())
+		row("  "+r.Name, "%s", mostly(r).Quantization())
 	}
 	if s.MaxContext > 0 {
 		row("Context", "%d tokens at most", s.MaxContext)
@@ -301,6 +301,24 @@ func (a *app) showText(s *shownModel) error {
 		}
 	}
 	return w.Flush()
+}
+
+// mostly leaves out the formats that "0 %" would be said of, such as norms beside matrices.
+func mostly(r model.Role) model.Role {
+	var total int64
+	for _, f := range r.Formats {
+		total += f.Bytes
+	}
+	var formats []model.Format
+	for _, f := range r.Formats {
+		if f.Bytes*200 > total { // half a percent is written as 0 %
+			formats = append(formats, f)
+		}
+	}
+	if len(formats) > 0 {
+		r.Formats = formats
+	}
+	return r
 }
 
 // templateSummary says what a template can do, by the words that templates use for it.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/baleenrun/baleen/internal/model"
 )
 
 // TestRealModels runs the default model as a newcomer does. It is for runs that may fetch: BALEEN_TEST_MODELS=1.
@@ -62,5 +64,24 @@ func TestMisspeltModels(t *testing.T) {
 	}
 	for _, args := range [][]string{{"rm", "helpr"}, {"show", "helpr"}, {"run", "helpr"}} {
 		commandEnv(t, env, "", args...).oneErrorLine(t, exitFailed, `there is no model "helpr"; did you mean "helper"?`)
+	}
+}
+
+func TestSharesOfNothingAreLeftOut(t *testing.T) {
+	format := func(name string, bytes int64) model.Format { return model.Format{Name: name, Bytes: bytes} }
+	for _, c := range []struct {
+		formats []model.Format
+		want    string
+	}{
+		{[]model.Format{format("F16", 9990), format("F32", 10)}, "F16"},
+		{[]model.Format{format("F16", 9950), format("F32", 50)}, "F16"},
+		{[]model.Format{format("F16", 9949), format("F32", 51)}, "F16 99 %, F32 1 %"},
+		{[]model.Format{format("Q4_K", 600), format("Q6_K", 399), format("F32", 1)}, "Q4_K 60 %, Q6_K 40 %"},
+		{[]model.Format{format("F32", 0)}, "F32"},
+		{nil, ""},
+	} {
+		if got := mostly(model.Role{Formats: c.formats}).Quantization(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.formats, got, c.want)
+		}
 	}
 }
