@@ -233,6 +233,28 @@ func TestEmptyContent(t *testing.T) {
 	}
 }
 
+// TestEmbeddings wants routes of embeddings to say why there are none.
+func TestEmbeddings(t *testing.T) {
+	w := all(t, servertest.Options{})
+	const no = `does not support embeddings: it is not an embedding model`
+	for _, c := range []struct {
+		dialect, path, body string
+		status              int
+		say                 string
+	}{
+		{"openai", "/v1/embeddings", `{"model":"scripted","input":"x"}`, 400, no},
+		{"openai", "/v1/embeddings", `{"model":"scripted","input":[[1,2],[3]],"encoding_format":"base64","dimensions":8,"user":"u"}`, 400, no},
+		{"openai", "/v1/embeddings", `{"model":"scripted"}`, 400, "input: this field is missing"},
+		{"openai", "/v1/embeddings", `{"model":"elephant","input":"x"}`, 404, "is not here"},
+		{"ollama", "/api/embed", `{"model":"scripted","input":"x"}`, 400, no},
+	} {
+		r := w.Post(t, c.path, c.body)
+		if _, message, ok := errorShape(c.dialect, r.Body); r.Status != c.status || !ok || !strings.Contains(message, c.say) {
+			t.Errorf("%s: %d %s, want %d %s", c.body, r.Status, r.Body, c.status, c.say)
+		}
+	}
+}
+
 // TestMisspeltModel wants the name that was meant in place of advice to fetch what does not exist.
 func TestMisspeltModel(t *testing.T) {
 	w := all(t, servertest.Options{})

@@ -59,6 +59,7 @@ func (d *dialect) Routes() []server.Route {
 		{Method: "GET", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Get a kept response", Query: []server.Parameter{{Name: "stream", Type: fields.Bool().Only(false), Doc: "true is refused: a kept response is whole"}}, Answer: responseOut{}, Handle: d.getResponse},
 		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Forget a kept response", Answer: deletedAnswer{}, Handle: d.deleteResponse},
 		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: auth.Infer, Summary: "List a kept response's input", Query: itemsQuery, Answer: itemsAnswer{}, Handle: d.inputItems},
+		{Method: "POST", Path: "/v1/embeddings", Scope: auth.Infer, Summary: "Embeddings of texts: no model here makes any yet, so this answers an error", Body: embeddingTable, Answer: embeddingsAnswer{}, Answers: []int{404}, Handle: d.embeddings},
 		{Method: "GET", Path: "/v1/models", Scope: auth.Infer, Summary: "List the models", Answer: listAnswer[modelObject]{}, Handle: d.models},
 		{Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "Describe a model", Answer: modelObject{}, Handle: d.model},
 	}

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/model"
-	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/nearest"
+	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
 )
