@@ -233,6 +233,34 @@ func TestEmptyContent(t *testing.T) {
 	}
 }
 
+// TestDeepSchemas wants a tool's schema that is nested too deeply to be named, and one at the bound to be taken.
+func TestDeepSchemas(t *testing.T) {
+	w := all(t, servertest.Options{})
+	// nested makes a schema of 2n+1 levels, with text that looks like more.
+	nested := func(n int) string {
+		return strings.Repeat(`{"type":"object","description":"\"[[[{","properties":{"a":`, n) + `{}` + strings.Repeat("}}", n)
+	}
+	for _, c := range []struct{ dialect, path, body, tool, field string }{
+		{"openai", "/v1/chat/completions", askChat, `{"type":"function","function":{"name":"f","parameters":@}}`, "tools[0].function.parameters"},
+		{"openai", "/v1/responses", askResponse, `{"type":"function","name":"f","parameters":@}`, "tools[0].parameters"},
+		{"anthropic", "/v1/messages", askMessage, `{"name":"f","input_schema":@}`, "tools.0.input_schema"},
+		{"ollama", "/api/chat", askOllama, `{"type":"function","function":{"name":"f","parameters":@}}`, "tools[0].function.parameters"},
+	} {
+		for n, status := range map[int]int{(fields.MaxDepth - 1) / 2: 200, fields.MaxDepth / 2: 400, 450: 400} {
+			tools := `,"tools":[` + strings.Replace(c.tool, "@", nested(n), 1) + `]`
+			r := w.Post(t, c.path, strings.Replace(c.body, "@", tools, 1), anthropicHdr, "2023-06-01")
+			if r.Status != status {
+				t.Errorf("%s, %d levels: %d %s, want %d", c.path, 2*n+1, r.Status, r.Body, status)
+			}
+			if status != 200 {
+				if field, message, ok := errorShape(c.dialect, r.Body); !ok || field != c.field || !strings.Contains(message, "nested too deeply") {
+					t.Errorf("%s, %d levels: %s, want the field %s", c.path, 2*n+1, r.Body, c.field)
+				}
+			}
+		}
+	}
+}
+
 // TestEmbeddings wants routes of embeddings to say why there are none.
 func TestEmbeddings(t *testing.T) {
 	w := all(t, servertest.Options{})

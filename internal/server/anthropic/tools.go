@@ -34,12 +34,12 @@ var toolTable = &fields.Table[tool]{Name: "tool", Fields: []fields.Field[tool]{
 		return nil
 	}},
 	{Name: "description", Type: fields.String(), Doc: "what it does", Set: func(t *tool, v fields.Value) error { t.t.Description = v.String(); return nil }},
-	{Name: "input_schema", Type: fields.Object("JSON Schema").Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "object"}}}), Required: true, Doc: "JSON Schema of the input, of type object", Set: func(t *tool, v fields.Value) error {
+	{Name: "input_schema", Type: fields.Object("JSON Schema").Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "object"}}}), Required: true, Doc: "JSON Schema of the input, of type object", Set: func(t *tool, v fields.Value) (err error) {
 		if kind, ok := v.Get("type"); !ok || kind.String() != "object" {
 			return chat.Invalidf(v.Path+".type", `want "object"`)
 		}
-		t.t.Parameters = v.Raw
-		return nil
+		t.t.Parameters, err = v.Schema()
+		return err
 	}},
 	{Name: "input_examples", Type: fields.List(fields.Object("input")), Doc: "inputs that the model is shown behind the description", Set: func(t *tool, v fields.Value) error {
 		for _, e := range v.Items() {

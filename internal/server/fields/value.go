@@ -94,6 +94,32 @@ func (v Value) wrong(want string) error {
 	return chat.Invalidf(v.Path, "got %s, want %s", kindOf(v.Raw), want)
 }
 
+// MaxDepth bounds the nesting of schemas: chat templates walk through them, and need some levels for themselves.
+const MaxDepth = 150
+
+// Schema returns a JSON Schema as it stands, or refuses one that is nested too deeply.
+func (v Value) Schema() (json.RawMessage, error) {
+	depth, most, inString := 0, 0, false
+	for i := 0; i < len(v.Raw); i++ {
+		switch c := v.Raw[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+			most = max(most, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	if most > MaxDepth {
+		return nil, chat.Invalidf(v.Path, "the schema is nested too deeply: %d levels, want at most %d", most, MaxDepth)
+	}
+	return v.Raw, nil
+}
+
 // IsNull reports null.
 func (v Value) IsNull() bool { return v.Kind() == "null" }
 

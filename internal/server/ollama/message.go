@@ -76,7 +76,7 @@ var toolTable = &fields.Table[chat.Tool]{Name: "tool", IgnoreUnknown: true, Fiel
 var toolFunctionTable = &fields.Table[chat.Tool]{Name: "tool's function", IgnoreUnknown: true, Fields: []fields.Field[chat.Tool]{
 	{Name: "name", Type: fields.String(), Required: true, Doc: "its name", Set: func(t *chat.Tool, v fields.Value) error { t.Name = v.String(); return nil }},
 	honoured("description", fields.String(), "what it does", func(t *chat.Tool, v fields.Value) error { t.Description = v.String(); return nil }),
-	honoured("parameters", fields.Object(""), "JSON Schema of its arguments", func(t *chat.Tool, v fields.Value) error { t.Parameters = v.Raw; return nil }),
+	honoured("parameters", fields.Object(""), "JSON Schema of its arguments", func(t *chat.Tool, v fields.Value) (err error) { t.Parameters, err = v.Schema(); return err }),
 }}
 
 // messages reads a conversation and joins results with their calls where clients leave that open.

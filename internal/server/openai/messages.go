@@ -221,7 +221,7 @@ func functionFields() []fields.Field[chat.Tool] {
 			return nil
 		}},
 		{Name: "description", Type: fields.String(), Doc: "what it is for", Set: func(t *chat.Tool, v fields.Value) error { t.Description = v.String(); return nil }},
-		{Name: "parameters", Type: fields.Object("JSON Schema"), Doc: "its parameters", Set: func(t *chat.Tool, v fields.Value) error { t.Parameters = v.Raw; return nil }},
+		{Name: "parameters", Type: fields.Object("JSON Schema"), Doc: "its parameters", Set: func(t *chat.Tool, v fields.Value) (err error) { t.Parameters, err = v.Schema(); return err }},
 		{Name: "strict", Type: fields.Bool().Only(false), Doc: "true is refused until output can be constrained", Set: func(t *chat.Tool, v fields.Value) error {
 			if v.Bool() {
 				return chat.Unsupportedf(v.Path, "not supported yet: arguments cannot be held to a schema; leave it out or set it to false")
