@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -380,44 +379,6 @@ func TestEndsOfGeneration(t *testing.T) {
 	}
 	if got := tok.Encode(nil, "", Options{AddSpecial: true}); !slices.Equal(got, []int32{1}) {
 		t.Errorf("empty text with specials: %v", got)
-	}
-}
-
-// TestLongRunsAreFast: merging must not take quadratic time. Sixteen times the
-// text may not take much more than sixteen times as long, where quadratic code
-// takes 256 times as long.
-func TestLongRunsAreFast(t *testing.T) {
-	const size, times = 5_000, 16
-	for _, name := range []string{"byte_level", "byte_gaps", "llama2", "metaspace_bpe", "unigram", "wordpiece", "clip"} {
-		tok := loadTokenizer(t, "testdata/"+name+".json")
-		for _, s := range []string{"a", " ", "\n", "1", "!", "é", "漢", "ab", "'s", "<|im", "\u0301", "a\u0301", "▁", "A"} {
-			var ids []int32
-			encode := func(n int) func() {
-				text := strings.Repeat(s, n/len(s))
-				return func() { ids = tok.Encode(ids[:0], text, Options{}) }
-			}
-			if ratio := slowdown(5*times, encode(size), encode(size*times)); ratio > 5*times {
-				t.Errorf("%s: %d times the run of %q takes %.0f times as long", name, times, s, ratio)
-			}
-		}
-	}
-}
-
-// slowdown returns how many times longer long takes than short, at their best.
-// How fast the machine is and what else it does falls out: both run in turns,
-// until the ratio is at most enough or many turns have not brought it there.
-func slowdown(enough float64, short, long func()) float64 {
-	best := [2]time.Duration{1 << 62, 1 << 62}
-	for turn := 0; ; turn++ {
-		for i, f := range []func(){short, long} {
-			start := time.Now()
-			f()
-			best[i] = min(best[i], max(time.Since(start), 1))
-		}
-		ratio := float64(best[1]) / float64(best[0])
-		if turn >= 1 && ratio <= enough || turn >= 5 {
-			return ratio
-		}
 	}
 }
 

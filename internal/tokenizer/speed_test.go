@@ -7,10 +7,54 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// TestLongRunsAreFast: merging must not take quadratic time. One long run may
+// not take much more than the same text in sixteen parts, where quadratic code
+// takes sixteen times as long.
+func TestLongRunsAreFast(t *testing.T) {
+	const size, parts = 5_000, 16
+	for _, name := range []string{"byte_level", "byte_gaps", "llama2", "metaspace_bpe", "unigram", "wordpiece", "clip"} {
+		tok := loadTokenizer(t, "testdata/"+name+".json")
+		for _, s := range []string{"a", " ", "\n", "1", "!", "é", "漢", "ab", "'s", "<|im", "\u0301", "a\u0301", "▁", "A"} {
+			var ids []int32
+			part := strings.Repeat(s, size/len(s))
+			whole := strings.Repeat(part, parts)
+			inParts := func() {
+				for range parts {
+					ids = tok.Encode(ids[:0], part, Options{})
+				}
+			}
+			if r := slowdown(t, parts/2, inParts, func() { ids = tok.Encode(ids[:0], whole, Options{}) }); r > parts/2 {
+				t.Errorf("%s: a run of %q takes %.1f times as long as in %d parts", name, s, r, parts)
+			}
+		}
+	}
+}
+
+// slowdown returns how many times the processor time of parts whole takes, each
+// at its best. How fast the machine is and what else it does falls out: both
+// run in turns, until the ratio is at most enough or many turns have not
+// brought it there.
+func slowdown(t *testing.T, enough float64, parts, whole func()) float64 {
+	t.Helper()
+	best := [2]time.Duration{1 << 62, 1 << 62}
+	for turn := 0; ; turn++ {
+		for i, f := range []func(){parts, whole} {
+			start := spent(t)
+			f()
+			best[i] = min(best[i], max(spent(t)-start, time.Microsecond))
+		}
+		ratio := float64(best[1]) / float64(best[0])
+		if turn >= 1 && ratio <= enough || turn >= 7 {
+			return ratio
+		}
+	}
+}
 
 // TestSpeed prints how fast a tokenizer reads the texts of BALEEN_TEST_CORPUS,
 // and how long each text of BALEEN_TEST_RUNS takes, in processor time: files of JSON strings, one
