@@ -124,6 +124,7 @@ func TestHammer(t *testing.T) {
 				w := &workload{rnd: seeded(uint64(g)), k: k, cap: e.Capacity()}
 				for i := range 25 {
 					q := w.next()
+					want := expect(k, q, e.Capacity()) // first: the engine calls q's functions, too
 					ctx, cancel := context.WithCancel(context.Background())
 					s, err := e.Generate(ctx, q)
 					if err != nil {
@@ -131,7 +132,6 @@ func TestHammer(t *testing.T) {
 						cancel()
 						return
 					}
-					want := expect(k, q, e.Capacity())
 					stopAfter := ifElse(w.rnd.IntN(3) == 0, w.rnd.IntN(30), 1<<30)
 					n := 0
 					for ev := range s.All() {

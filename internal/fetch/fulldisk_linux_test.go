@@ -38,10 +38,12 @@ func TestDiskThatFillsUp(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	var sent atomic.Int64
 	var filled atomic.Bool
+	written := make(chan struct{})
 	f, _ := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(hungryWriter{countWriter{w, &sent}, func() {
 			if sent.Load() > 3<<20 && filled.CompareAndSwap(false, true) {
 				_ = os.WriteFile(ballast, make([]byte, 8<<20), 0o600) // as much as there is room for
+				close(written)
 			}
 		}}, r, "", time.Time{}, bytes.NewReader(data))
 	})
@@ -55,6 +57,7 @@ func TestDiskThatFillsUp(t *testing.T) {
 	if _, err := os.Stat(f.Store.Path(e)); err == nil {
 		t.Fatal("half a model is published")
 	}
+	<-written // a file that is still written to keeps its room when it is removed
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
