@@ -102,8 +102,11 @@ func TestRunArguments(t *testing.T) {
 		{[]string{"hello"}, "default", "hello", true, ""},
 		{[]string{"yes/no"}, "default", "yes/no", true, ""},
 		{[]string{"smollm2-135m"}, "smollm2-135m", "", false, ""},
-		{[]string{"smolm2-135m"}, "", "", false,
-			`there is no model "smolm2-135m"; did you mean "smollm2-135m"? (to ask this of the default model: baleen run default "smolm2-135m")`},
+		{
+			[]string{"smolm2-135m"},
+			"", "", false,
+			`there is no model "smolm2-135m"; did you mean "smollm2-135m"? (to ask this of the default model: baleen run default "smolm2-135m")`,
+		},
 		{[]string{"smollm2"}, "", "", false, `did you mean "smollm2-135m"?`},
 		{[]string{"smolm2-135m", "hi"}, "smolm2-135m", "hi", true, ""},
 		{[]string{"smolm2-135m is what?"}, "default", "smolm2-135m is what?", true, ""},

@@ -51,8 +51,14 @@ func TestRealModels(t *testing.T) {
 // TestMisspeltModels names models nearly right; nothing may be fetched for these.
 func TestMisspeltModels(t *testing.T) {
 	for _, args := range [][]string{
-		{"run", "smolm2-135m"}, {"run", "smolm2-135m", "hello"}, {"show", "smolm2-135m"}, {"cp", "smolm2-135m", "x"},
-		{"pull", "smolm2-135m"}, {"bench", "smolm2-135m"}, {"tokenize", "smolm2-135m", "x"}, {"serve", "--model", "smolm2-135m", "--port", "0"},
+		{"run", "smolm2-135m"},
+		{"run", "smolm2-135m", "hello"},
+		{"show", "smolm2-135m"},
+		{"cp", "smolm2-135m", "x"},
+		{"pull", "smolm2-135m"},
+		{"bench", "smolm2-135m"},
+		{"tokenize", "smolm2-135m", "x"},
+		{"serve", "--model", "smolm2-135m", "--port", "0"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			command(t, "", args...).oneErrorLine(t, exitFailed, `there is no model "smolm2-135m"; did you mean "smollm2-135m"?`)
