@@ -53,5 +53,9 @@ func (d *dialect) embeddings(_ http.ResponseWriter, r *http.Request) error {
 	if err := d.known(r, e.model); err != nil {
 		return err
 	}
-	return &chat.Error{Kind: chat.Unsupported, Field: "model", Msg: fmt.Sprintf("%q does not support embeddings: it is not an embedding model", e.model)}
+	name := "this server's model"
+	if e.model != "" {
+		name = fmt.Sprintf("%q", e.model)
+	}
+	return &chat.Error{Kind: chat.Unsupported, Field: "model", Msg: name + " does not support embeddings: it is not an embedding model"}
 }
