@@ -69,6 +69,7 @@ func (p *pool) await(w int) bool {
 			}
 			p.pause()
 		}
+		runtime.Gosched() // between steps there are readers of new tokens to run
 		switch {
 		case since.IsZero():
 			since = time.Now()
