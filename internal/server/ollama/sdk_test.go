@@ -2,8 +2,6 @@ package ollama_test
 
 import (
 	"errors"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -29,33 +27,4 @@ func sdkWorld(t *testing.T) *servertest.World {
 
 // TestSDKs runs Ollama's own clients. BALEEN_TEST_PYTHON names a Python that has the package ollama (0.6),
 // BALEEN_TEST_NODE a folder with node_modules that have it.
-func TestSDKs(t *testing.T) {
-	python, node := os.Getenv("BALEEN_TEST_PYTHON"), os.Getenv("BALEEN_TEST_NODE")
-	if python == "" && node == "" {
-		t.Skip("neither BALEEN_TEST_PYTHON nor BALEEN_TEST_NODE is set")
-	}
-	if python != "" {
-		t.Run("python", func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), python, "testdata/sdk.py", sdkWorld(t).URL).CombinedOutput()
-			t.Logf("%s", out)
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	if node != "" {
-		t.Run("javascript", func(t *testing.T) {
-			script, err := os.ReadFile("testdata/sdk.mjs")
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-", sdkWorld(t).URL)
-			cmd.Dir, cmd.Stdin = node, strings.NewReader(string(script))
-			out, err := cmd.CombinedOutput()
-			t.Logf("%s", out)
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
+func TestSDKs(t *testing.T) { servertest.SDKs(t, sdkWorld) }
