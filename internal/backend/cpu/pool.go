@@ -16,18 +16,26 @@ type pool struct {
 	n     int  // threads, the caller included
 	yield bool // more threads than processors: let others run while waiting
 
-	state atomic.Uint64 // number of the loop << 32 | items not yet taken
+	loops atomic.Uint64 // begun so far; threads wait for it to change
 	_     [56]byte
 	done  atomic.Int64 // items finished
 	_     [56]byte
 	least atomic.Int64
 
-	// Of the current loop: written by the caller before state, read by those who have taken items of it.
-	fn    func(worker, lo, hi int)
-	items int
+	// Of the current loop: written by the caller before shares, read by those who have taken items of it.
+	fn func(worker, lo, hi int)
 
+	shares []share   // by worker
 	parked []parking // by worker
 	closed atomic.Bool
+}
+
+// A share is a worker's part of a loop: the items lo<<32|hi that are not yet taken. Its worker takes them from the
+// front, one run of memory from begin to end, which is what prefetching wants; workers that are done with theirs
+// take from the back.
+type share struct {
+	left atomic.Uint64
+	_    [56]byte
 }
 
 type parking struct {
@@ -44,7 +52,7 @@ const (
 func newPool(threads int) *pool {
 	p := &pool{n: max(1, threads)}
 	p.yield = p.n > runtime.GOMAXPROCS(0)
-	p.parked = make([]parking, p.n)
+	p.shares, p.parked = make([]share, p.n), make([]parking, p.n)
 	for w := 1; w < p.n; w++ {
 		p.parked[w].wake = make(chan struct{}, 1)
 		go p.worker(w)
@@ -53,19 +61,19 @@ func newPool(threads int) *pool {
 }
 
 func (p *pool) worker(w int) {
-	for p.await(w) {
+	for seen, ok := p.await(w, 0); ok; seen, ok = p.await(w, seen) {
 		p.take(w)
 	}
 }
 
-// await returns when there are items to take, spinning first and sleeping later. It returns false once the pool is
-// closed.
-func (p *pool) await(w int) bool {
+// await returns the number of the current loop when it is another than the one seen last, spinning first and sleeping
+// later. It returns false once the pool is closed.
+func (p *pool) await(w int, seen uint64) (uint64, bool) {
 	var since time.Time
 	for !p.closed.Load() {
 		for range spinBatch {
-			if uint32(p.state.Load()) > 0 {
-				return true
+			if n := p.loops.Load(); n != seen {
+				return n, true
 			}
 			p.pause()
 		}
@@ -74,38 +82,43 @@ func (p *pool) await(w int) bool {
 		case since.IsZero():
 			since = time.Now()
 		case time.Since(since) > spinFor:
-			p.park(&p.parked[w])
+			p.park(&p.parked[w], seen)
 			since = time.Time{}
 		}
 	}
-	return false
+	return seen, false
 }
 
 // park sleeps until the next loop. One that began since the last look has either seen the thread asleep and will
 // wake it, or is seen here.
-func (p *pool) park(s *parking) {
+func (p *pool) park(s *parking, seen uint64) {
 	s.asleep.Store(true)
-	if (uint32(p.state.Load()) > 0 || p.closed.Load()) && s.asleep.CompareAndSwap(true, false) {
+	if (p.loops.Load() != seen || p.closed.Load()) && s.asleep.CompareAndSwap(true, false) {
 		return
 	}
 	<-s.wake
 }
 
 // run calls fn on disjoint ranges that cover [0,items), each at least `least` items where that many are left,
-// and returns when all calls have. Ranges shrink as the work runs out: long runs of memory first, for the
-// prefetcher, and a balanced end. fn gets the number of the thread that it runs on, below p.n.
+// and returns when all calls have. Each thread has a share of consecutive items, and takes from others' when it is done
+// with its own. fn gets the number of the thread that it runs on, below p.n.
 func (p *pool) run(items, least int, fn func(worker, lo, hi int)) {
 	if items <= 0 {
 		return
 	}
+	least = max(1, least)
 	if p.n == 1 || items <= least {
 		fn(0, 0, items)
 		return
 	}
-	p.fn, p.items = fn, items
-	p.least.Store(int64(max(1, least)))
+	p.fn = fn
+	p.least.Store(int64(least))
 	p.done.Store(0)
-	p.state.Store((p.state.Load()>>32+1)<<32 | uint64(items))
+	sharers := min(p.n, (items+least-1)/least)
+	for w := range sharers {
+		p.shares[w].left.Store(uint64(w*items/sharers)<<32 | uint64((w+1)*items/sharers))
+	}
+	p.loops.Add(1)
 	p.wakeAll()
 	p.take(0)
 	for spins := 0; p.done.Load() != int64(items); spins++ {
@@ -125,21 +138,42 @@ func (p *pool) wakeAll() {
 	}
 }
 
-// take runs items as long as there are any.
+// take runs items as long as there are any: the worker's own, then others'.
 func (p *pool) take(w int) {
-	for {
-		s := p.state.Load()
-		left := int64(uint32(s))
-		if left == 0 {
-			return
+	for p.takeFrom(w, w) {
+	}
+	for i := 1; i < p.n; i++ {
+		for from := (w + i) % p.n; p.takeFrom(w, from); {
 		}
-		n := min(max(left/int64(2*p.n), p.least.Load()), left)
-		// Success means that the loop is the one that was looked at, and that it cannot end before these items
-		// do: what the caller wrote for it may be read.
-		if p.state.CompareAndSwap(s, s-uint64(n)) {
-			lo := p.items - int(left)
-			p.fn(w, lo, lo+int(n))
-			p.done.Add(n)
+	}
+}
+
+// takeFrom runs some items of a share, and reports whether there were any. Runs shrink as the work runs out, so that
+// the threads end together.
+func (p *pool) takeFrom(w, from int) bool {
+	s := &p.shares[from].left
+	for {
+		seen := s.Load()
+		lo, hi := int(seen>>32), int(uint32(seen))
+		if lo >= hi {
+			return false
+		}
+		part := 4
+		if w != from {
+			part = 2 // of what its worker, held up or late, has left
+		}
+		n := min(max((hi-lo)/part, int(p.least.Load())), hi-lo)
+		next := uint64(lo+n)<<32 | uint64(hi)
+		if w != from {
+			next = uint64(lo)<<32 | uint64(hi-n)
+			lo = hi - n
+		}
+		// Success means that these items are not done, so their loop cannot end before they are: what the caller
+		// wrote for it may be read.
+		if s.CompareAndSwap(seen, next) {
+			p.fn(w, lo, lo+n)
+			p.done.Add(int64(n))
+			return true
 		}
 	}
 }

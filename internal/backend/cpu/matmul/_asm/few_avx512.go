@@ -41,10 +41,6 @@ func pairRows(f form) int {
 	return 6
 }
 
-// ahead is how far in bytes weights are fetched, into the second-level cache, before they are used. Less is slower with several
-// rows: 4096 gives two thirds of the speed at 4 rows.
-const ahead = 12288
-
 // fewKernel multiplies whole groups, straight from the packed form, with rows of activations: weights come from memory once.
 // In a segment the sums stand in registers; the running totals stand in y. With two groups at a time an activation that is
 // brought into a register serves both, which halves what is loaded.
@@ -55,21 +51,29 @@ type fewKernel struct {
 	F, I  [][]vec // by group and row
 	A, T  vec
 	shift int // what turns a row's correction for an offset of 128 into that for the format's
+
+	// Lines are fetched into the second-level cache in the order in which they lie in memory, every other one by a pointer
+	// of its own, so that the caller decides which lines this pass over the weights fetches.
+	fetchers [2]gp
+	fetched  int // lines since the pointers were moved
 }
 
 // few emits the kernel for a number of groups and of rows.
 func few(f form, groups, rows int) {
 	name := map[int]string{1: "few", 2: "pair"}[groups]
 	function(fmt.Sprintf("%s%s_%d_avx512", name, f.name, rows),
-		"func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride int)")
-	astride, ystride, wstride := param("astride"), param("ystride"), param("wstride")
-	w, start, n, left, y := GP64(), param("w"), GP64(), GP64(), GP64()
-	k := newFewKernel(f, groups, rows, w, wstride, astride)
+		"func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride int, even, odd int)")
+	astride, w, n, left, y := param("astride"), GP64(), GP64(), GP64(), GP64()
+	k := newFewKernel(f, groups, rows, w, astride)
 	u := k.units[0]
 	keep := K()
 
 	Label("group")
-	MOVQ(start, w)
+	Load(Param("w"), w)
+	for i, name := range []string{"even", "odd"} {
+		Load(Param(name), k.fetchers[i])
+		ADDQ(w, k.fetchers[i])
+	}
 	Load(Param("blocks"), left)
 	k.in.set(Load(Param("a"), GP64()).(gp))
 	KXORW(keep, keep, keep)
@@ -90,17 +94,15 @@ func few(f form, groups, rows int) {
 		for _, p := range k.pointers() {
 			MOVQ(w, p)
 		}
-		k.fetch(w, 0, f.head)
+		k.fetch(f.head)
+		k.moveFetchers()
 		u.begin()
 		Label("turn")
 		for b := range f.turn {
-			k.fetch(u.lowAt, f.head+b*f.lowStep/f.turn, f.head+(b+1)*f.lowStep/f.turn)
-			if f.high != nil {
-				at, _ := f.high(0, 0)
-				k.fetch(u.highAt, at+b*f.highStep/f.turn, at+(b+1)*f.highStep/f.turn)
-			}
+			k.fetch((b + 1) * (f.lowStep + f.highStep) / f.turn)
 			k.block(b)
 		}
+		k.moveFetchers()
 		k.advance()
 		k.in.advance(f.turn * record)
 		SUBQ(I8(int8(f.turn)), n)
@@ -111,10 +113,7 @@ func few(f form, groups, rows int) {
 	} else {
 		u.begin()
 		for b := range f.blocks {
-			k.fetch(w, (f.head+b*f.body)/64*64, (f.head+(b+1)*f.body)/64*64)
-			if b == 0 {
-				k.fetch(w, 0, f.head/64*64)
-			}
+			k.fetch(groups * (f.head + (b+1)*f.body))
 			k.block(b)
 			if b < f.blocks-1 && f.blocks < 8 {
 				DECQ(n)
@@ -122,6 +121,7 @@ func few(f form, groups, rows int) {
 			}
 		}
 		ADDQ(I32(int32(size)), w)
+		k.moveFetchers()
 		k.in.advance(f.blocks * record)
 		if f.blocks < 8 {
 			DECQ(n)
@@ -140,27 +140,26 @@ func few(f form, groups, rows int) {
 			VMOVUPS(k.T, mem(y, 64*g))
 		}
 		if m < rows-1 {
-			ADDQ(ystride, y)
+			ADDQ(arg("ystride"), y)
 		}
 	}
 	KXNORW(keep, keep, keep)
 	CMPQ(left, U8(0))
 	JNE(LabelRef("segment"))
 
-	p, _ := Param("y").Resolve()
-	ADDQ(I32(int32(64*groups)), p.Addr)
+	ADDQ(I32(int32(64*groups)), arg("y"))
+	Load(Param("wstride"), n)
 	for range groups {
-		ADDQ(wstride, start)
+		ADDQ(n, arg("w"))
 	}
-	count, _ := Param("count").Resolve()
-	DECQ(count.Addr)
+	DECQ(arg("count"))
 	JNZ(LabelRef("group"))
 	VZEROUPPER()
 	RET()
 }
 
-func newFewKernel(f form, groups, rows int, w, wstride, astride gp) *fewKernel {
-	k := &fewKernel{form: f, A: ZMM(), T: ZMM(), in: newRows(rows, astride)}
+func newFewKernel(f form, groups, rows int, w, astride gp) *fewKernel {
+	k := &fewKernel{form: f, A: ZMM(), T: ZMM(), in: newRows(rows, astride), fetchers: [2]gp{GP64(), GP64()}}
 	u := newUnits(f, w)
 	if f.turn > 0 {
 		u.lowAt, u.scaleAt = GP64(), GP64()
@@ -176,7 +175,7 @@ func newFewKernel(f form, groups, rows int, w, wstride, astride gp) *fewKernel {
 	k.units = append(k.units, u)
 	if groups == 2 {
 		second := *u
-		second.index, second.S = wstride, vectors(len(u.S))
+		second.index, second.S = param("wstride"), vectors(len(u.S))
 		k.units = append(k.units, &second)
 	}
 	for range groups {
@@ -200,13 +199,18 @@ func (k *fewKernel) advance() {
 	}
 }
 
-// fetch asks for the bytes [from, to) behind base, ahead of their use.
-func (k *fewKernel) fetch(base gp, from, to int) {
-	for at := from; at < to; at += 64 {
-		for _, u := range k.units {
-			PREFETCHT1(u.mem(base, at+ahead))
-		}
+// fetch asks for the lines up to a byte behind where the pointers were moved to.
+func (k *fewKernel) fetch(to int) {
+	for ; (k.fetched+1)*64 <= to; k.fetched++ {
+		PREFETCHT1(mem(k.fetchers[k.fetched%2], k.fetched*64))
 	}
+}
+
+func (k *fewKernel) moveFetchers() {
+	for _, p := range k.fetchers {
+		ADDQ(I32(int32(64*k.fetched)), p)
+	}
+	k.fetched = 0
 }
 
 // block multiplies block b.

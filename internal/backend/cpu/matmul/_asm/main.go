@@ -109,6 +109,15 @@ func function(name, signature string) {
 // param loads a parameter into a register.
 func param(name string) GPVirtual { return Load(Param(name), GP64()).(GPVirtual) }
 
+// arg addresses a parameter where the caller left it.
+func arg(name string) Mem {
+	p, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return p.Addr
+}
+
 func mem(base Register, disp int) Mem { return Mem{Base: base, Disp: disp} }
 
 // rowsBase addresses rows a stride apart with a pointer for every third row.
