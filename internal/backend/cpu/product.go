@@ -8,6 +8,9 @@ import (
 // leastBytes is the smallest run of weights that a thread takes at once.
 const leastBytes = 32 << 10
 
+// manyRows is the number of rows from which arithmetic takes longer than reading the weights.
+const manyRows = 32
+
 // A product is one matrix of a matrix pass.
 type product struct {
 	m      *matmul.Matrix
@@ -28,8 +31,17 @@ type productPass struct {
 
 func (p *productPass) run(e *exec) {
 	if e.rows > 0 {
-		e.pool.run(p.groups, p.least, p.each)
+		e.pool.run(p.groups, e.leastGroups(p.groups, p.least), p.each)
 	}
+}
+
+// leastGroups is the smallest number of groups that a thread takes at once, given how many make leastBytes. With many rows
+// each taking goes through all activations again, which do not stay in the second-level cache.
+func (e *exec) leastGroups(groups, least int) int {
+	if e.rows < manyRows {
+		return least
+	}
+	return max(least, groups/(2*e.pool.n))
 }
 
 func (c *compiler) matMul(o *plan.MatMul) error {
