@@ -14,6 +14,10 @@ const ChunkTokens = segment
 
 const pageTokens = backend.PageTokens
 
+// scoreStride is the distance of rows of scores: an odd number of cache lines, so that the scores of all rows for one key
+// do not fall into the same few sets of the caches.
+const scoreStride = segment + Lanes
+
 // AttendArgs is one work item of attention: consecutive query rows of one sequence, and the query heads that share
 // one key head. Keys and values of the rows themselves are stored before.
 type AttendArgs struct {
@@ -48,7 +52,7 @@ type AttendArgs struct {
 func AttendScratchBytes(rows, heads, kdim, vdim int) int {
 	n := rows * heads
 	vp := padded(vdim)
-	return 4 * (n*(kdim+segment+2*vp+4) + 2*padded(n) + pageTokens*max(kdim, vp) + pageTokens*vp)
+	return 4 * (n*(kdim+scoreStride+2*vp+4) + 2*padded(n) + pageTokens*max(kdim, vp) + pageTokens*vp)
 }
 
 // TileRows is the number of query rows per work item that suits a prompt: enough rows to use each loaded key
@@ -83,9 +87,11 @@ type attention struct {
 	k          *Kernels
 	n          int
 	vp         int // VDim rounded up to Lanes
+	from, to   int // pages of the present chunk
+	end        int // of all chunks
 
 	q      []float32 // by tile of rows: [KDim][rows of the tile]
-	scores []float32 // [n][segment]
+	scores []float32 // [n][scoreStride]
 	chunk  []float32 // [n][vp]: weighted sums of the chunk
 	state  []float32 // [n][vp]: those of the chunks merged so far
 	m, l   []float32 // [n]: maximum and sum so far; l is 0 before the first chunk
@@ -150,13 +156,15 @@ func (k *Kernels) AttendMerge(a *AttendArgs, part []float32) {
 func (s *attention) init(k *Kernels, a *AttendArgs) {
 	s.AttendArgs, s.k = *a, k
 	s.n, s.vp = a.Rows*a.Heads, padded(a.VDim)
+	_, last := a.span(a.Rows - 1)
+	s.end = (last + pageTokens - 1) / pageTokens
 	free := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(a.Scratch))), len(a.Scratch)/4)
 	take := func(n int) []float32 {
 		x := free[:n:n]
 		free = free[n:]
 		return x
 	}
-	s.scores = take(s.n * segment)
+	s.scores = take(s.n * scoreStride)
 	s.chunk = take(s.n * s.vp)
 	s.state = take(s.n * s.vp)
 	s.q = take(s.n * a.KDim)
@@ -267,15 +275,15 @@ func (s *attention) run(c int) {
 	lo, _ := s.span(0)
 	_, hi := s.span(s.Rows - 1)
 	lo, hi = max(lo, base), min(hi, base+segment)
-	for p := lo / pageTokens; p*pageTokens < hi; p++ {
-		s.fetchAhead(p, (p+1)*pageTokens < hi)
+	s.from, s.to = lo/pageTokens, (hi+pageTokens-1)/pageTokens
+	for p := s.from; p < s.to; p++ {
 		s.scorePage(p, base)
 	}
 	for i := range s.n {
 		s.softmax(i, base)
 	}
 	clear(s.chunk)
-	for p := lo / pageTokens; p*pageTokens < hi; p++ {
+	for p := s.from; p < s.to; p++ {
 		s.sumPage(p, base)
 	}
 }
@@ -291,67 +299,104 @@ func (s *attention) page(p, off int) *byte {
 	return &s.Base[int(s.Pages[p])*s.PageStride+off]
 }
 
-// fetchAhead asks for the memory that comes after the keys of page p: the next page's keys, which the processor does
-// not foresee since they lie elsewhere, and this page's values, which are wanted after the chunk's scores.
-func (s *attention) fetchAhead(p int, more bool) {
-	elem := 2
-	if s.Type == backend.KVF32 {
-		elem = 4
+// The kernels fetch what comes next from memory: pages lie anywhere, so the processor does not foresee it. With one
+// tile of rows the keys' kernel fetches the next keys, and in the end the first values, the values' kernel the next
+// values, and in the end the next chunk's first keys. With more tiles values are often widened before use, and all is
+// fetched by the keys' kernel: the next keys with the first tile, the page's values with the second.
+
+// keysAhead returns what the keys' kernel fetches while it multiplies tile number i, of several or one, with page p.
+func (s *attention) keysAhead(p, i int, several bool) *byte {
+	switch {
+	case several && i == 1 || !several && p+1 == s.to:
+		if s.VInK {
+			return nil
+		}
+		if several {
+			return s.page(p, s.VOff)
+		}
+		return s.page(s.from, s.VOff)
+	case i == 0 && (p+1 < s.to || several && p+1 < s.end):
+		return s.page(p+1, s.KOff)
 	}
-	if !s.VInK {
-		prefetch(s.page(p, s.VOff), pageTokens*s.VDim*elem)
+	return nil
+}
+
+// valuesAhead returns what the values' kernel fetches beside page p.
+func (s *attention) valuesAhead(p int) *byte {
+	switch {
+	case s.n > qkRows || s.VInK:
+	case p+1 < s.to:
+		return s.page(p+1, s.VOff)
+	case p+1 < s.end:
+		return s.page(p+1, s.KOff)
 	}
-	if more {
-		prefetch(s.page(p+1, s.KOff), pageTokens*s.KDim*elem)
+	return nil
+}
+
+// distance returns how far away b is, or 0 for nothing.
+func distance(a, b *byte) int {
+	if b == nil {
+		return 0
 	}
+	return int(uintptr(unsafe.Pointer(b)) - uintptr(unsafe.Pointer(a)))
 }
 
 // scorePage computes the dot products of the rows with all keys of page p. Those of keys that a row does not read
 // are overwritten before use.
 func (s *attention) scorePage(p, base int) {
 	keys := s.page(p, s.KOff)
-	qk, elem := s.k.ops.qk16, 2
+	qk, elem, widened := s.k.ops.qk16, 2, false
 	switch {
 	case s.Type == backend.KVF32:
 		qk, elem = s.k.ops.qk32, 4
 	case s.n >= wideRows && s.KDim <= wideKDim && s.k.level != isa.AVX512:
 		x := s.kPage[:pageTokens*s.KDim]
 		s.k.ops.fromHalf(x, unsafe.Slice((*uint16)(unsafe.Pointer(keys)), len(x)))
-		keys, qk, elem = (*byte)(unsafe.Pointer(&x[0])), s.k.ops.qk32, 4
+		keys, qk, elem, widened = (*byte)(unsafe.Pointer(&x[0])), s.k.ops.qk32, 4, true
 	}
 	from := p * pageTokens
-	for i := 0; i < s.n; {
+	for i, number := 0, 0; i < s.n; number++ {
 		t := tile(i, s.n, qkRows)
+		ahead := 0
+		if number == 0 || !widened { // half as much is read of what is not widened, so the first tile fetches it all
+			ahead = distance(keys, s.keysAhead(p, number, s.n > qkRows))
+		}
 		_, last := s.span((i + t - 1) / s.Heads)
 		first, _ := s.span(i / s.Heads)
 		if first < from+pageTokens && last > from {
-			out := &s.scores[i*segment+from-base]
+			out := &s.scores[i*scoreStride+from-base]
 			for d := 0; d < s.KDim; d += segment {
 				qk(&s.q[i*s.KDim+d*t], t, min(segment, s.KDim-d), skip(keys, d*Lanes*elem), s.KDim*Lanes*elem,
-					out, 4*segment, d)
+					out, 4*scoreStride, d, ahead)
 			}
 		}
 		i += t
 	}
 }
 
+// none is the score of a key that a row does not read.
+var none = float32(math.Inf(-1))
+
+var noneLanes = [Lanes]float32{none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none}
+
 // softmax turns the scores of row i into weights, and sets the chunk's maximum and sum.
 func (s *attention) softmax(i, base int) {
 	lo, hi := s.within(i, base, base+segment)
 	if lo == hi {
-		s.cm[i], s.cl[i] = float32(math.Inf(-1)), 0
+		s.cm[i], s.cl[i] = none, 0
 		return
 	}
 	b0 := lo &^ (Lanes - 1)
-	x := s.scores[i*segment+b0 : i*segment+padded(hi)]
-	none := float32(math.Inf(-1))
-	for j := range lo - b0 {
-		x[j] = none
+	x := s.scores[i*scoreStride+b0 : i*scoreStride+padded(hi)]
+	if len(x) != hi-lo {
+		for j := range lo - b0 {
+			x[j] = none
+		}
+		for j := hi - b0; j < len(x); j++ {
+			x[j] = none
+		}
 	}
-	for j := hi - b0; j < len(x); j++ {
-		x[j] = none
-	}
-	acc := [Lanes]float32{none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none}
+	acc := noneLanes
 	if s.SoftCap > 0 {
 		s.k.ops.scale(x, x, s.Scale)
 		s.capScores(x[lo-b0 : hi-b0])
@@ -372,6 +417,7 @@ func (s *attention) capScores(x []float32) { s.k.SoftCap(x, s.SoftCap) }
 // same keys go together.
 func (s *attention) sumPage(p, base int) {
 	values, stride, pv := s.values(p)
+	ahead := distance(values, s.valuesAhead(p))
 	from := p * pageTokens
 	for i := 0; i < s.n; {
 		lo, hi := s.within(i, from, from+pageTokens)
@@ -386,8 +432,9 @@ func (s *attention) sumPage(p, base int) {
 		}
 		for lo < hi && i < end {
 			t := tile(i, end, pvRows)
-			pv(&s.chunk[i*s.vp], 4*s.vp, t, s.vp, &s.scores[i*segment+from-base+lo], 4*segment, hi-lo,
-				skip(values, lo*stride), stride)
+			pv(&s.chunk[i*s.vp], 4*s.vp, t, s.vp, &s.scores[i*scoreStride+from-base+lo], 4*scoreStride, hi-lo,
+				skip(values, lo*stride), stride, ahead)
+			ahead = 0
 			i += t
 		}
 		i = end
@@ -397,7 +444,7 @@ func (s *attention) sumPage(p, base int) {
 // values returns the values of page p, the bytes from one to the next, and the kernel for them. Values whose length
 // is not a multiple of Lanes, and those in keys, are copied out first.
 func (s *attention) values(p int) (v *byte, stride int, pv func(o *float32, oStride, n, dims int, p *float32,
-	pStride, keys int, v *byte, vStride int),
+	pStride, keys int, v *byte, vStride, ahead int),
 ) {
 	buf := (*byte)(unsafe.Pointer(&s.vPage[0]))
 	switch {

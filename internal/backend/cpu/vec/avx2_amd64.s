@@ -1444,9 +1444,9 @@ loop1:
 	VZEROUPPER
 	RET
 
-// func qk16x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, F16C, FMA3
-TEXT ·qk16x1AVX2(SB), NOSPLIT, $0-64
+// func qk16x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·qk16x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -1462,9 +1462,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Y4
 	VCVTPH2PS    16(DI), Y5
 	VCVTPH2PS    (R8), Y6
@@ -1477,7 +1482,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -1510,9 +1515,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, F16C, FMA3
-TEXT ·qk16x2AVX2(SB), NOSPLIT, $0-64
+// func qk16x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·qk16x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
@@ -1525,9 +1530,14 @@ loop1:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	MOVQ   AX, DI
-	MOVQ   dims+16(FP), R8
+	MOVQ   AX, R8
+	MOVQ   ahead+64(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
 
 loop2:
+	PREFETCHT0   (R8)
+	ADDQ         $+32, R8
 	VCVTPH2PS    (DI), Y4
 	VCVTPH2PS    16(DI), Y5
 	VBROADCASTSS (SI), Y6
@@ -1538,7 +1548,7 @@ loop2:
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -1578,9 +1588,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, F16C, FMA3
-TEXT ·qk16x3AVX2(SB), NOSPLIT, $0-64
+// func qk16x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·qk16x3AVX2(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
@@ -1595,9 +1605,14 @@ loop1:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	MOVQ   AX, DI
-	MOVQ   dims+16(FP), R8
+	MOVQ   AX, R8
+	MOVQ   ahead+64(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
 
 loop2:
+	PREFETCHT0   (R8)
+	ADDQ         $+32, R8
 	VCVTPH2PS    (DI), Y6
 	VCVTPH2PS    16(DI), Y7
 	VBROADCASTSS (SI), Y8
@@ -1611,7 +1626,7 @@ loop2:
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -1663,9 +1678,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, F16C, FMA3
-TEXT ·qk16x4AVX2(SB), NOSPLIT, $0-64
+// func qk16x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·qk16x4AVX2(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
@@ -1682,9 +1697,14 @@ loop1:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 	MOVQ   AX, DI
-	MOVQ   dims+16(FP), R8
+	MOVQ   AX, R8
+	MOVQ   ahead+64(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
 
 loop2:
+	PREFETCHT0   (R8)
+	ADDQ         $+32, R8
 	VCVTPH2PS    (DI), Y8
 	VCVTPH2PS    16(DI), Y9
 	VBROADCASTSS (SI), Y10
@@ -1701,7 +1721,7 @@ loop2:
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -1765,9 +1785,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func pv16x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, F16C, FMA3
-TEXT ·pv16x1AVX2(SB), NOSPLIT, $0-64
+// func pv16x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·pv16x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -1783,9 +1803,14 @@ wide:
 	VMOVUPS 96(SI), Y3
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    keys+40(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R9, R8
+	MOVQ    keys+40(FP), R9
 
 loop1:
+	PREFETCHT0   (R8)
+	ADDQ         BX, R8
 	VCVTPH2PS    (DI), Y4
 	VCVTPH2PS    16(DI), Y5
 	VCVTPH2PS    32(DI), Y6
@@ -1797,7 +1822,7 @@ loop1:
 	VFMADD231PS  Y8, Y7, Y3
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -1819,9 +1844,14 @@ sixteen:
 	VMOVUPS 32(SI), Y1
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    keys+40(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R9, R8
+	MOVQ    keys+40(FP), R9
 
 loop2:
+	PREFETCHT0   (R8)
+	ADDQ         BX, R8
 	VCVTPH2PS    (DI), Y2
 	VCVTPH2PS    16(DI), Y3
 	VBROADCASTSS (SI), Y4
@@ -1829,7 +1859,7 @@ loop2:
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -1845,9 +1875,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv16x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, F16C, FMA3
-TEXT ·pv16x2AVX2(SB), NOSPLIT, $0-64
+// func pv16x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·pv16x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -1872,9 +1902,14 @@ wide:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R10, R9
+	MOVQ    keys+40(FP), R10
 
 loop1:
+	PREFETCHT0   (R9)
+	ADDQ         BX, R9
 	VCVTPH2PS    (R8), Y8
 	VCVTPH2PS    16(R8), Y9
 	VCVTPH2PS    32(R8), Y10
@@ -1892,7 +1927,7 @@ loop1:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -1927,9 +1962,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R10, R9
+	MOVQ    keys+40(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         BX, R9
 	VCVTPH2PS    (R8), Y4
 	VCVTPH2PS    16(R8), Y5
 	VBROADCASTSS (SI), Y6
@@ -1941,7 +1981,7 @@ loop2:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -1961,9 +2001,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv16x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, F16C, FMA3
-TEXT ·pv16x3AVX2(SB), NOSPLIT, $0-64
+// func pv16x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·pv16x3AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -1989,9 +2029,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    CX, R10
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R11, R10
+	MOVQ    keys+40(FP), R11
 
 loop1:
+	PREFETCHT0   (R10)
+	ADDQ         BX, R10
 	VCVTPH2PS    (R9), Y6
 	VCVTPH2PS    16(R9), Y7
 	VBROADCASTSS (SI), Y8
@@ -2007,7 +2052,7 @@ loop1:
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
-	SUBQ         $+1, R10
+	SUBQ         $+1, R11
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2031,9 +2076,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv16x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, F16C, FMA3
-TEXT ·pv16x4AVX2(SB), NOSPLIT, $0-64
+// func pv16x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·pv16x4AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2066,9 +2111,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    CX, R11
+	MOVQ    ahead+64(FP), R12
+	ADDQ    R12, R11
+	MOVQ    keys+40(FP), R12
 
 loop1:
+	PREFETCHT0   (R11)
+	ADDQ         BX, R11
 	VCVTPH2PS    (R10), Y8
 	VCVTPH2PS    16(R10), Y9
 	VBROADCASTSS (SI), Y10
@@ -2088,7 +2138,7 @@ loop1:
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
 	ADDQ         $+4, R9
-	SUBQ         $+1, R11
+	SUBQ         $+1, R12
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2254,9 +2304,9 @@ loop2:
 	VZEROUPPER
 	RET
 
-// func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, FMA3
-TEXT ·qk32x1AVX2(SB), NOSPLIT, $0-64
+// func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·qk32x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -2272,9 +2322,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Y4
 	VMOVUPS      32(DI), Y5
 	VMOVUPS      (R8), Y6
@@ -2287,7 +2343,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2320,9 +2376,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, FMA3
-TEXT ·qk32x2AVX2(SB), NOSPLIT, $0-64
+// func qk32x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·qk32x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
@@ -2335,9 +2391,14 @@ loop1:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	MOVQ   AX, DI
-	MOVQ   dims+16(FP), R8
+	MOVQ   AX, R8
+	MOVQ   ahead+64(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
 
 loop2:
+	PREFETCHT0   (R8)
+	ADDQ         $+64, R8
 	VMOVUPS      (DI), Y4
 	VMOVUPS      32(DI), Y5
 	VBROADCASTSS (SI), Y6
@@ -2348,7 +2409,7 @@ loop2:
 	VFMADD231PS  Y6, Y5, Y3
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2388,9 +2449,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, FMA3
-TEXT ·qk32x3AVX2(SB), NOSPLIT, $0-64
+// func qk32x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·qk32x3AVX2(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
@@ -2405,9 +2466,14 @@ loop1:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 	MOVQ   AX, DI
-	MOVQ   dims+16(FP), R8
+	MOVQ   AX, R8
+	MOVQ   ahead+64(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
 
 loop2:
+	PREFETCHT0   (R8)
+	ADDQ         $+64, R8
 	VMOVUPS      (DI), Y6
 	VMOVUPS      32(DI), Y7
 	VBROADCASTSS (SI), Y8
@@ -2421,7 +2487,7 @@ loop2:
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2473,9 +2539,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, FMA3
-TEXT ·qk32x4AVX2(SB), NOSPLIT, $0-64
+// func qk32x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·qk32x4AVX2(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
@@ -2492,9 +2558,14 @@ loop1:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 	MOVQ   AX, DI
-	MOVQ   dims+16(FP), R8
+	MOVQ   AX, R8
+	MOVQ   ahead+64(FP), R9
+	ADDQ   R9, R8
+	MOVQ   dims+16(FP), R9
 
 loop2:
+	PREFETCHT0   (R8)
+	ADDQ         $+64, R8
 	VMOVUPS      (DI), Y8
 	VMOVUPS      32(DI), Y9
 	VBROADCASTSS (SI), Y10
@@ -2511,7 +2582,7 @@ loop2:
 	VFMADD231PS  Y10, Y9, Y7
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2575,9 +2646,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func pv32x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, FMA3
-TEXT ·pv32x1AVX2(SB), NOSPLIT, $0-64
+// func pv32x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·pv32x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2593,9 +2664,15 @@ wide:
 	VMOVUPS 96(SI), Y3
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    keys+40(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R9, R8
+	MOVQ    keys+40(FP), R9
 
 loop1:
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         BX, R8
 	VMOVUPS      (DI), Y4
 	VMOVUPS      32(DI), Y5
 	VMOVUPS      64(DI), Y6
@@ -2607,7 +2684,7 @@ loop1:
 	VFMADD231PS  Y8, Y7, Y3
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2629,9 +2706,14 @@ sixteen:
 	VMOVUPS 32(SI), Y1
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    keys+40(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R9, R8
+	MOVQ    keys+40(FP), R9
 
 loop2:
+	PREFETCHT0   (R8)
+	ADDQ         BX, R8
 	VMOVUPS      (DI), Y2
 	VMOVUPS      32(DI), Y3
 	VBROADCASTSS (SI), Y4
@@ -2639,7 +2721,7 @@ loop2:
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2655,9 +2737,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv32x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, FMA3
-TEXT ·pv32x2AVX2(SB), NOSPLIT, $0-64
+// func pv32x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·pv32x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2682,9 +2764,15 @@ wide:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R10, R9
+	MOVQ    keys+40(FP), R10
 
 loop1:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         BX, R9
 	VMOVUPS      (R8), Y8
 	VMOVUPS      32(R8), Y9
 	VMOVUPS      64(R8), Y10
@@ -2702,7 +2790,7 @@ loop1:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2737,9 +2825,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R10, R9
+	MOVQ    keys+40(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         BX, R9
 	VMOVUPS      (R8), Y4
 	VMOVUPS      32(R8), Y5
 	VBROADCASTSS (SI), Y6
@@ -2751,7 +2844,7 @@ loop2:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2771,9 +2864,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv32x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, FMA3
-TEXT ·pv32x3AVX2(SB), NOSPLIT, $0-64
+// func pv32x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·pv32x3AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2799,9 +2892,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    CX, R10
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R11, R10
+	MOVQ    keys+40(FP), R11
 
 loop1:
+	PREFETCHT0   (R10)
+	ADDQ         BX, R10
 	VMOVUPS      (R9), Y6
 	VMOVUPS      32(R9), Y7
 	VBROADCASTSS (SI), Y8
@@ -2817,7 +2915,7 @@ loop1:
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
-	SUBQ         $+1, R10
+	SUBQ         $+1, R11
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2841,9 +2939,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv32x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, FMA3
-TEXT ·pv32x4AVX2(SB), NOSPLIT, $0-64
+// func pv32x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·pv32x4AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2876,9 +2974,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    CX, R11
+	MOVQ    ahead+64(FP), R12
+	ADDQ    R12, R11
+	MOVQ    keys+40(FP), R12
 
 loop1:
+	PREFETCHT0   (R11)
+	ADDQ         BX, R11
 	VMOVUPS      (R10), Y8
 	VMOVUPS      32(R10), Y9
 	VBROADCASTSS (SI), Y10
@@ -2898,7 +3001,7 @@ loop1:
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
 	ADDQ         $+4, R9
-	SUBQ         $+1, R11
+	SUBQ         $+1, R12
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)

@@ -41,41 +41,41 @@ var opsAVX2 = ops{
 	qk16:       qk16AVX2, qk32: qk32AVX2, pv16: pv16AVX2, pv32: pv32AVX2, turn16: turn16AVX2, turn32: turn32AVX2,
 }
 
-func qk16AVX2(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
+func qk16AVX2(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
 	switch n {
 	case 1:
-		qk16x1AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x1AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 2:
-		qk16x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 3:
-		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 4:
-		qk16x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 5:
-		qk16x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk16x3AVX2(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add)
+		qk16x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x3AVX2(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, 0)
 	case 6:
-		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk16x3AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x3AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
 	case 7:
-		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk16x4AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x4AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
 	case 8:
-		qk16x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk16x4AVX2(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add)
+		qk16x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x4AVX2(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, 0)
 	}
 }
 
-func pv16AVX2(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int) {
+func pv16AVX2(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int) {
 	switch n {
 	case 1:
-		pv16x1AVX2(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x1AVX2(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 2:
-		pv16x2AVX2(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x2AVX2(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 3:
-		pv16x3AVX2(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x3AVX2(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 4:
-		pv16x4AVX2(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x4AVX2(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	}
 }
 
@@ -86,41 +86,41 @@ func turn16AVX2(dst *float32, k *byte, kdim, dims int) {
 	turnRest[uint16](dst, k, kdim, dims)
 }
 
-func qk32AVX2(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
+func qk32AVX2(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
 	switch n {
 	case 1:
-		qk32x1AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x1AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 2:
-		qk32x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 3:
-		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 4:
-		qk32x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 5:
-		qk32x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk32x3AVX2(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add)
+		qk32x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x3AVX2(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, 0)
 	case 6:
-		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk32x3AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x3AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
 	case 7:
-		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk32x4AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x4AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
 	case 8:
-		qk32x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk32x4AVX2(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add)
+		qk32x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x4AVX2(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, 0)
 	}
 }
 
-func pv32AVX2(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int) {
+func pv32AVX2(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int) {
 	switch n {
 	case 1:
-		pv32x1AVX2(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x1AVX2(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 2:
-		pv32x2AVX2(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x2AVX2(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 3:
-		pv32x3AVX2(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x3AVX2(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 4:
-		pv32x4AVX2(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x4AVX2(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	}
 }
 

@@ -1700,9 +1700,9 @@ DATA highAVX512<>+56(SB)/4, $0x0000000f
 DATA highAVX512<>+60(SB)/4, $0x0000001f
 GLOBL highAVX512<>(SB), RODATA|NOPTR, $64
 
-// func qk16x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk16x1AVX512(SB), NOSPLIT, $0-64
+// func qk16x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk16x1AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -1716,9 +1716,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Z2
 	VCVTPH2PS    (R8), Z3
 	VBROADCASTSS (SI), Z4
@@ -1727,7 +1732,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -1752,9 +1757,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk16x2AVX512(SB), NOSPLIT, $0-64
+// func qk16x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk16x2AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -1770,9 +1775,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Z4
 	VCVTPH2PS    (R8), Z5
 	VBROADCASTSS (SI), Z6
@@ -1784,7 +1794,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -1821,9 +1831,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk16x3AVX512(SB), NOSPLIT, $0-64
+// func qk16x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk16x3AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -1841,9 +1851,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Z6
 	VCVTPH2PS    (R8), Z7
 	VBROADCASTSS (SI), Z8
@@ -1858,7 +1873,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -1907,9 +1922,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk16x4AVX512(SB), NOSPLIT, $0-64
+// func qk16x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk16x4AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -1929,9 +1944,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Z8
 	VCVTPH2PS    (R8), Z9
 	VBROADCASTSS (SI), Z10
@@ -1949,7 +1969,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2010,9 +2030,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk16x5AVX512(SB), NOSPLIT, $0-64
+// func qk16x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk16x5AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -2034,9 +2054,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Z10
 	VCVTPH2PS    (R8), Z11
 	VBROADCASTSS (SI), Z12
@@ -2057,7 +2082,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2130,9 +2155,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk16x6AVX512(SB), NOSPLIT, $0-64
+// func qk16x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk16x6AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -2156,9 +2181,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Z12
 	VCVTPH2PS    (R8), Z13
 	VBROADCASTSS (SI), Z14
@@ -2182,7 +2212,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2267,9 +2297,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk16x7AVX512(SB), NOSPLIT, $0-64
+// func qk16x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk16x7AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -2295,9 +2325,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Z14
 	VCVTPH2PS    (R8), Z15
 	VBROADCASTSS (SI), Z16
@@ -2324,7 +2359,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2421,9 +2456,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk16x8AVX512(SB), NOSPLIT, $0-64
+// func qk16x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk16x8AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -2451,9 +2486,14 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	ADDQ         $+64, R9
 	VCVTPH2PS    (DI), Z16
 	VCVTPH2PS    (R8), Z17
 	VBROADCASTSS (SI), Z18
@@ -2483,7 +2523,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+32, DI
 	ADDQ         $+32, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -2592,9 +2632,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func pv16x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, AVX512F
-TEXT ·pv16x1AVX512(SB), NOSPLIT, $0-64
+// func pv16x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pv16x1AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2610,9 +2650,15 @@ wide:
 	VMOVUPS 192(SI), Z3
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    keys+40(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R9, R8
+	MOVQ    keys+40(FP), R9
 
 loop1:
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         BX, R8
 	VCVTPH2PS    (DI), Z4
 	VCVTPH2PS    32(DI), Z5
 	VCVTPH2PS    64(DI), Z6
@@ -2624,7 +2670,7 @@ loop1:
 	VFMADD231PS  Z8, Z7, Z3
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -2645,14 +2691,19 @@ sixteen:
 	VMOVUPS (SI), Z0
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    keys+40(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R9, R8
+	MOVQ    keys+40(FP), R9
 
 loop2:
+	PREFETCHT0       (R8)
+	ADDQ             BX, R8
 	VCVTPH2PS        (DI), Z1
 	VFMADD231PS.BCST (SI), Z1, Z0
 	ADDQ             BX, DI
 	ADDQ             $+4, SI
-	SUBQ             $+1, R8
+	SUBQ             $+1, R9
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -2667,9 +2718,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv16x2AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, AVX512F
-TEXT ·pv16x2AVX512(SB), NOSPLIT, $0-64
+// func pv16x2AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pv16x2AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2694,9 +2745,15 @@ wide:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R10, R9
+	MOVQ    keys+40(FP), R10
 
 loop1:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         BX, R9
 	VCVTPH2PS    (R8), Z8
 	VCVTPH2PS    32(R8), Z9
 	VCVTPH2PS    64(R8), Z10
@@ -2714,7 +2771,7 @@ loop1:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -2747,16 +2804,21 @@ sixteen:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R10, R9
+	MOVQ    keys+40(FP), R10
 
 loop2:
+	PREFETCHT0       (R9)
+	ADDQ             BX, R9
 	VCVTPH2PS        (R8), Z2
 	VFMADD231PS.BCST (SI), Z2, Z0
 	VFMADD231PS.BCST (DI), Z2, Z1
 	ADDQ             BX, R8
 	ADDQ             $+4, SI
 	ADDQ             $+4, DI
-	SUBQ             $+1, R9
+	SUBQ             $+1, R10
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -2774,9 +2836,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv16x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, AVX512F
-TEXT ·pv16x3AVX512(SB), NOSPLIT, $0-64
+// func pv16x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pv16x3AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2810,9 +2872,15 @@ wide:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    CX, R10
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R11, R10
+	MOVQ    keys+40(FP), R11
 
 loop1:
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	ADDQ         BX, R10
 	VCVTPH2PS    (R9), Z12
 	VCVTPH2PS    32(R9), Z13
 	VCVTPH2PS    64(R9), Z14
@@ -2836,7 +2904,7 @@ loop1:
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
-	SUBQ         $+1, R10
+	SUBQ         $+1, R11
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -2881,9 +2949,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    CX, R10
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R11, R10
+	MOVQ    keys+40(FP), R11
 
 loop2:
+	PREFETCHT0       (R10)
+	ADDQ             BX, R10
 	VCVTPH2PS        (R9), Z3
 	VFMADD231PS.BCST (SI), Z3, Z0
 	VFMADD231PS.BCST (DI), Z3, Z1
@@ -2892,7 +2965,7 @@ loop2:
 	ADDQ             $+4, SI
 	ADDQ             $+4, DI
 	ADDQ             $+4, R8
-	SUBQ             $+1, R10
+	SUBQ             $+1, R11
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -2913,9 +2986,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv16x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, AVX512F
-TEXT ·pv16x4AVX512(SB), NOSPLIT, $0-64
+// func pv16x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pv16x4AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -2958,9 +3031,15 @@ wide:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    CX, R11
+	MOVQ    ahead+64(FP), R12
+	ADDQ    R12, R11
+	MOVQ    keys+40(FP), R12
 
 loop1:
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	ADDQ         BX, R11
 	VCVTPH2PS    (R10), Z16
 	VCVTPH2PS    32(R10), Z17
 	VCVTPH2PS    64(R10), Z18
@@ -2990,7 +3069,7 @@ loop1:
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
 	ADDQ         $+4, R9
-	SUBQ         $+1, R11
+	SUBQ         $+1, R12
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -3047,9 +3126,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    CX, R11
+	MOVQ    ahead+64(FP), R12
+	ADDQ    R12, R11
+	MOVQ    keys+40(FP), R12
 
 loop2:
+	PREFETCHT0       (R11)
+	ADDQ             BX, R11
 	VCVTPH2PS        (R10), Z4
 	VFMADD231PS.BCST (SI), Z4, Z0
 	VFMADD231PS.BCST (DI), Z4, Z1
@@ -3060,7 +3144,7 @@ loop2:
 	ADDQ             $+4, DI
 	ADDQ             $+4, R8
 	ADDQ             $+4, R9
-	SUBQ             $+1, R11
+	SUBQ             $+1, R12
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -3084,9 +3168,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func qk32x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk32x1AVX512(SB), NOSPLIT, $0-64
+// func qk32x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk32x1AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -3100,9 +3184,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Z2
 	VMOVUPS      (R8), Z3
 	VBROADCASTSS (SI), Z4
@@ -3111,7 +3201,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -3136,9 +3226,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk32x2AVX512(SB), NOSPLIT, $0-64
+// func qk32x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk32x2AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -3154,9 +3244,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Z4
 	VMOVUPS      (R8), Z5
 	VBROADCASTSS (SI), Z6
@@ -3168,7 +3264,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -3205,9 +3301,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk32x3AVX512(SB), NOSPLIT, $0-64
+// func qk32x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk32x3AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -3225,9 +3321,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Z6
 	VMOVUPS      (R8), Z7
 	VBROADCASTSS (SI), Z8
@@ -3242,7 +3344,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -3291,9 +3393,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk32x4AVX512(SB), NOSPLIT, $0-64
+// func qk32x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk32x4AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -3313,9 +3415,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Z8
 	VMOVUPS      (R8), Z9
 	VBROADCASTSS (SI), Z10
@@ -3333,7 +3441,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -3394,9 +3502,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk32x5AVX512(SB), NOSPLIT, $0-64
+// func qk32x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk32x5AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -3418,9 +3526,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Z10
 	VMOVUPS      (R8), Z11
 	VBROADCASTSS (SI), Z12
@@ -3441,7 +3555,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -3514,9 +3628,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk32x6AVX512(SB), NOSPLIT, $0-64
+// func qk32x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk32x6AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -3540,9 +3654,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Z12
 	VMOVUPS      (R8), Z13
 	VBROADCASTSS (SI), Z14
@@ -3566,7 +3686,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -3651,9 +3771,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk32x7AVX512(SB), NOSPLIT, $0-64
+// func qk32x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk32x7AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -3679,9 +3799,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Z14
 	VMOVUPS      (R8), Z15
 	VBROADCASTSS (SI), Z16
@@ -3708,7 +3834,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -3805,9 +3931,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·qk32x8AVX512(SB), NOSPLIT, $0-64
+// func qk32x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·qk32x8AVX512(SB), NOSPLIT, $0-72
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
@@ -3835,9 +3961,15 @@ loop1:
 	MOVQ   AX, R8
 	MOVQ   kStride+32(FP), R9
 	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   ahead+64(FP), R10
+	ADDQ   R10, R9
+	MOVQ   dims+16(FP), R10
 
 loop2:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $+128, R9
 	VMOVUPS      (DI), Z16
 	VMOVUPS      (R8), Z17
 	VBROADCASTSS (SI), Z18
@@ -3867,7 +3999,7 @@ loop2:
 	ADDQ         BX, SI
 	ADDQ         $+64, DI
 	ADDQ         $+64, R8
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
 	MOVQ         add+56(FP), SI
 	TESTQ        SI, SI
@@ -3976,9 +4108,9 @@ stored:
 	VZEROUPPER
 	RET
 
-// func pv32x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, AVX512F
-TEXT ·pv32x1AVX512(SB), NOSPLIT, $0-64
+// func pv32x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pv32x1AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -3994,9 +4126,17 @@ wide:
 	VMOVUPS 192(SI), Z3
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    keys+40(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R9, R8
+	MOVQ    keys+40(FP), R9
 
 loop1:
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	PREFETCHT0   128(R8)
+	PREFETCHT0   192(R8)
+	ADDQ         BX, R8
 	VMOVUPS      (DI), Z4
 	VMOVUPS      64(DI), Z5
 	VMOVUPS      128(DI), Z6
@@ -4008,7 +4148,7 @@ loop1:
 	VFMADD231PS  Z8, Z7, Z3
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R8
+	SUBQ         $+1, R9
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -4029,14 +4169,19 @@ sixteen:
 	VMOVUPS (SI), Z0
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    keys+40(FP), R8
+	MOVQ    CX, R8
+	MOVQ    ahead+64(FP), R9
+	ADDQ    R9, R8
+	MOVQ    keys+40(FP), R9
 
 loop2:
+	PREFETCHT0       (R8)
+	ADDQ             BX, R8
 	VMOVUPS          (DI), Z1
 	VFMADD231PS.BCST (SI), Z1, Z0
 	ADDQ             BX, DI
 	ADDQ             $+4, SI
-	SUBQ             $+1, R8
+	SUBQ             $+1, R9
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -4051,9 +4196,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv32x2AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, AVX512F
-TEXT ·pv32x2AVX512(SB), NOSPLIT, $0-64
+// func pv32x2AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pv32x2AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -4078,9 +4223,17 @@ wide:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R10, R9
+	MOVQ    keys+40(FP), R10
 
 loop1:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	PREFETCHT0   128(R9)
+	PREFETCHT0   192(R9)
+	ADDQ         BX, R9
 	VMOVUPS      (R8), Z8
 	VMOVUPS      64(R8), Z9
 	VMOVUPS      128(R8), Z10
@@ -4098,7 +4251,7 @@ loop1:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R10
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -4131,16 +4284,21 @@ sixteen:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    CX, R9
+	MOVQ    ahead+64(FP), R10
+	ADDQ    R10, R9
+	MOVQ    keys+40(FP), R10
 
 loop2:
+	PREFETCHT0       (R9)
+	ADDQ             BX, R9
 	VMOVUPS          (R8), Z2
 	VFMADD231PS.BCST (SI), Z2, Z0
 	VFMADD231PS.BCST (DI), Z2, Z1
 	ADDQ             BX, R8
 	ADDQ             $+4, SI
 	ADDQ             $+4, DI
-	SUBQ             $+1, R9
+	SUBQ             $+1, R10
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -4158,9 +4316,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv32x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, AVX512F
-TEXT ·pv32x3AVX512(SB), NOSPLIT, $0-64
+// func pv32x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pv32x3AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -4194,9 +4352,17 @@ wide:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    CX, R10
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R11, R10
+	MOVQ    keys+40(FP), R11
 
 loop1:
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	PREFETCHT0   128(R10)
+	PREFETCHT0   192(R10)
+	ADDQ         BX, R10
 	VMOVUPS      (R9), Z12
 	VMOVUPS      64(R9), Z13
 	VMOVUPS      128(R9), Z14
@@ -4220,7 +4386,7 @@ loop1:
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
-	SUBQ         $+1, R10
+	SUBQ         $+1, R11
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -4265,9 +4431,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    CX, R10
+	MOVQ    ahead+64(FP), R11
+	ADDQ    R11, R10
+	MOVQ    keys+40(FP), R11
 
 loop2:
+	PREFETCHT0       (R10)
+	ADDQ             BX, R10
 	VMOVUPS          (R9), Z3
 	VFMADD231PS.BCST (SI), Z3, Z0
 	VFMADD231PS.BCST (DI), Z3, Z1
@@ -4276,7 +4447,7 @@ loop2:
 	ADDQ             $+4, SI
 	ADDQ             $+4, DI
 	ADDQ             $+4, R8
-	SUBQ             $+1, R10
+	SUBQ             $+1, R11
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -4297,9 +4468,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func pv32x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int)
-// Requires: AVX, AVX512F
-TEXT ·pv32x4AVX512(SB), NOSPLIT, $0-64
+// func pv32x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·pv32x4AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
 	MOVQ dims+16(FP), DX
@@ -4342,9 +4513,17 @@ wide:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    CX, R11
+	MOVQ    ahead+64(FP), R12
+	ADDQ    R12, R11
+	MOVQ    keys+40(FP), R12
 
 loop1:
+	PREFETCHT0   (R11)
+	PREFETCHT0   64(R11)
+	PREFETCHT0   128(R11)
+	PREFETCHT0   192(R11)
+	ADDQ         BX, R11
 	VMOVUPS      (R10), Z16
 	VMOVUPS      64(R10), Z17
 	VMOVUPS      128(R10), Z18
@@ -4374,7 +4553,7 @@ loop1:
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
 	ADDQ         $+4, R9
-	SUBQ         $+1, R11
+	SUBQ         $+1, R12
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -4431,9 +4610,14 @@ sixteen:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    CX, R11
+	MOVQ    ahead+64(FP), R12
+	ADDQ    R12, R11
+	MOVQ    keys+40(FP), R12
 
 loop2:
+	PREFETCHT0       (R11)
+	ADDQ             BX, R11
 	VMOVUPS          (R10), Z4
 	VFMADD231PS.BCST (SI), Z4, Z0
 	VFMADD231PS.BCST (DI), Z4, Z1
@@ -4444,7 +4628,7 @@ loop2:
 	ADDQ             $+4, DI
 	ADDQ             $+4, R8
 	ADDQ             $+4, R9
-	SUBQ             $+1, R11
+	SUBQ             $+1, R12
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)

@@ -41,37 +41,37 @@ var opsAVX512 = ops{
 	qk16:       qk16AVX512, qk32: qk32AVX512, pv16: pv16AVX512, pv32: pv32AVX512, turn16: turn16AVX512, turn32: turn32AVX512,
 }
 
-func qk16AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
+func qk16AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
 	switch n {
 	case 1:
-		qk16x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 2:
-		qk16x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 3:
-		qk16x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 4:
-		qk16x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 5:
-		qk16x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 6:
-		qk16x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 7:
-		qk16x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 8:
-		qk16x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	}
 }
 
-func pv16AVX512(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int) {
+func pv16AVX512(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int) {
 	switch n {
 	case 1:
-		pv16x1AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x1AVX512(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 2:
-		pv16x2AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x2AVX512(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 3:
-		pv16x3AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x3AVX512(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 4:
-		pv16x4AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x4AVX512(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	}
 }
 
@@ -82,37 +82,37 @@ func turn16AVX512(dst *float32, k *byte, kdim, dims int) {
 	turnRest[uint16](dst, k, kdim, dims)
 }
 
-func qk32AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
+func qk32AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
 	switch n {
 	case 1:
-		qk32x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 2:
-		qk32x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 3:
-		qk32x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 4:
-		qk32x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 5:
-		qk32x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 6:
-		qk32x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 7:
-		qk32x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 8:
-		qk32x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	}
 }
 
-func pv32AVX512(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int) {
+func pv32AVX512(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int) {
 	switch n {
 	case 1:
-		pv32x1AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x1AVX512(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 2:
-		pv32x2AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x2AVX512(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 3:
-		pv32x3AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x3AVX512(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 4:
-		pv32x4AVX512(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x4AVX512(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	}
 }
 

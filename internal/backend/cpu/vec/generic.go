@@ -154,7 +154,7 @@ func widen[T uint16 | float32](v T) float32 {
 	panic("unreachable")
 }
 
-func genQK[T uint16 | float32](q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
+func genQK[T uint16 | float32](q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, _ int) {
 	qs := unsafe.Slice(q, n*dims)
 	for r := range n {
 		row := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(s), r*sStride)), backend.PageTokens)
@@ -173,7 +173,7 @@ func genQK[T uint16 | float32](q *float32, n, dims int, k *byte, kStride int, s 
 }
 
 func genPV[T uint16 | float32](o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte,
-	vStride int,
+	vStride, _ int,
 ) {
 	for r := range n {
 		out := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(o), r*oStride)), dims)

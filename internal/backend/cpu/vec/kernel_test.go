@@ -208,7 +208,7 @@ func qkCase(half bool) func(o *ops, v values, n int) []float32 {
 			s := v.slice(rows * 40)
 			q := v.slice(rows * dims)
 			for add := range 2 {
-				qk(&q[0], rows, dims, &kb[0], kdim*Lanes*elem, &s[0], 4*40, add)
+				qk(&q[0], rows, dims, &kb[0], kdim*Lanes*elem, &s[0], 4*40, add, 0)
 				out = append(out, s...)
 			}
 		}
@@ -228,7 +228,7 @@ func pvCase(half bool) func(o *ops, v values, n int) []float32 {
 		for rows := 1; rows <= pvRows; rows++ {
 			keys := 1 + v.IntN(backend.PageTokens)
 			acc, p := v.slice(rows*(n+3)), v.slice(rows*50)
-			pv(&acc[0], 4*(n+3), rows, n, &p[0], 4*50, keys, &vb[0], stride*elem)
+			pv(&acc[0], 4*(n+3), rows, n, &p[0], 4*50, keys, &vb[0], stride*elem, 0)
 			out = append(out, acc...)
 		}
 		return out

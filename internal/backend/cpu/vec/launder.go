@@ -8,8 +8,3 @@ import "unsafe"
 //
 //go:noescape
 func launder(p unsafe.Pointer) unsafe.Pointer
-
-// prefetch asks for n bytes (at least one) at p to be brought into the cache.
-//
-//go:noescape
-func prefetch(p *byte, n int)

@@ -13,5 +13,3 @@ func launder(p unsafe.Pointer) unsafe.Pointer {
 	n := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&n))
 }
-
-func prefetch(*byte, int) {}

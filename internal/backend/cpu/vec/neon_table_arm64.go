@@ -41,41 +41,41 @@ var opsNEON = ops{
 	qk16:       qk16NEON, qk32: qk32NEON, pv16: pv16NEON, pv32: pv32NEON, turn16: turn16NEON, turn32: turn32NEON,
 }
 
-func qk16NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
+func qk16NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
 	switch n {
 	case 1:
-		qk16x1NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x1NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 2:
-		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 3:
-		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 4:
-		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 5:
-		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk16x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add)
+		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, 0)
 	case 6:
-		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk16x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
 	case 7:
-		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk16x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
 	case 8:
-		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk16x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add)
+		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, 0)
 	}
 }
 
-func pv16NEON(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int) {
+func pv16NEON(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int) {
 	switch n {
 	case 1:
-		pv16x1NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x1NEON(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 2:
-		pv16x2NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x2NEON(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 3:
-		pv16x3NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x3NEON(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 4:
-		pv16x4NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv16x4NEON(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	}
 }
 
@@ -86,41 +86,41 @@ func turn16NEON(dst *float32, k *byte, kdim, dims int) {
 	turnRest[uint16](dst, k, kdim, dims)
 }
 
-func qk32NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {
+func qk32NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
 	switch n {
 	case 1:
-		qk32x1NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x1NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 2:
-		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 3:
-		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 4:
-		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add)
+		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
 	case 5:
-		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk32x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add)
+		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, 0)
 	case 6:
-		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk32x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
 	case 7:
-		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk32x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add)
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
 	case 8:
-		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add)
-		qk32x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add)
+		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, 0)
 	}
 }
 
-func pv32NEON(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int) {
+func pv32NEON(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int) {
 	switch n {
 	case 1:
-		pv32x1NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x1NEON(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 2:
-		pv32x2NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x2NEON(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 3:
-		pv32x3NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x3NEON(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	case 4:
-		pv32x4NEON(o, oStride, dims, p, pStride, keys, v, vStride)
+		pv32x4NEON(o, oStride, dims, p, pStride, keys, v, vStride, ahead)
 	}
 }
 

@@ -70,12 +70,14 @@ type ops struct {
 	// qk computes dot products of n rows (1, 2, 4 or 8) with the keys of one page over dims (at most segment)
 	// dimensions. q holds dims times n values, row within dimension; k points at the first dimension in the
 	// first of the page's key blocks, which lie kStride bytes apart; s at the first score of the first row.
-	// With add not 0 the products are added to the scores, else they replace them.
-	qk16 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int)
-	qk32 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int)
+	// With add not 0 the products are added to the scores, else they replace them. Meanwhile as many bytes as are read
+	// are fetched into the cache, ahead bytes further on.
+	qk16 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+	qk32 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
 	// pv adds p[row][j]*v[j][0:dims] for keys j=0..keys-1 to n rows (1, 2 or 4) of o; dims is a multiple of 16.
-	pv16 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int)
-	pv32 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int)
+	// It fetches like qk.
+	pv16 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
+	pv32 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
 	// turn16 and turn32 turn one page's key blocks of kdim dimensions into rows of float32 values: the first
 	// dims (a multiple of 16) of each key, stride dims.
 	turn16 func(dst *float32, k *byte, kdim, dims int)
@@ -126,12 +128,10 @@ func skip[T any](p *T, n int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), n))
 
 // tree adds the lanes: each half to the other, 8, 4, 2, 1.
 func tree(a *[Lanes]float32) float32 {
-	for w := Lanes / 2; w > 0; w /= 2 {
-		for i := range w {
-			a[i] += a[i+w]
-		}
-	}
-	return a[0]
+	b0, b1, b2, b3 := a[0]+a[8], a[1]+a[9], a[2]+a[10], a[3]+a[11]
+	b4, b5, b6, b7 := a[4]+a[12], a[5]+a[13], a[6]+a[14], a[7]+a[15]
+	c0, c1, c2, c3 := b0+b4, b1+b5, b2+b6, b3+b7
+	return (c0 + c2) + (c1 + c3)
 }
 
 // treeMax returns the largest lane; a NaN in any lane makes it NaN, and +0 is larger than -0. Compared as integers,

@@ -133,6 +133,8 @@ func (x *x86) addImm(r reg, n int)   { x.ADDQ(operand.I32(n), op(r)) }
 func (x *x86) addReg(r, s reg)       { x.ADDQ(op(s), op(r)) }
 func (x *x86) shift(r reg, bits int) { x.SHLQ(operand.U8(bits), op(r)) }
 
+func (x *x86) prefetch(m mem) { x.PREFETCHT0(at(m)) }
+
 func (x *x86) local(l label) string { return fmt.Sprintf("%s", l) }
 
 func (x *x86) label(l label) { x.Label(x.local(l)) }

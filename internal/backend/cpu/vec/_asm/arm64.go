@@ -255,6 +255,10 @@ func (n *neon) shift(r reg, bits int) {
 	n.ins(func() string { return fmt.Sprintf("LSL $%d, %v, %v", bits, r, r) }, g(r))
 }
 
+func (n *neon) prefetch(m mem) {
+	n.ins(func() string { return fmt.Sprintf("PRFM %d(%v), PLDL1KEEP", m.disp, m.base) }, g(m.base))
+}
+
 func (n *neon) label(l label) { n.code = append(n.code, instr{label: l}) }
 
 func (n *neon) branch(l label, text string) {

@@ -40,6 +40,8 @@ type machine interface {
 	jumpZero(r reg, l label)
 	jump(l label)
 
+	prefetch(m mem)
+
 	// Vectors.
 	zero() vec
 	constant(c konst) vec

@@ -337,12 +337,23 @@ func loadElem(m machine, half bool, at mem) vec {
 	return m.load(at)
 }
 
+// fetch asks for the cache lines of bytes at p, which come next, to be brought into the cache, and moves p by that
+// many.
+func fetch(m machine, p reg, bytes int) {
+	for i := 0; i < bytes; i += 64 {
+		m.prefetch(mem{p, i})
+	}
+	m.addImm(p, bytes)
+}
+
 // qk emits the key kernel for n rows: both blocks of a page, one or two at once. q advances qStep bytes per
-// dimension, so that a tile of n rows may be part of a wider one.
+// dimension, so that a tile of n rows may be part of a wider one. As many bytes as it reads are fetched ahead bytes
+// further on, in step with the arithmetic: asked for at once, they would fill the queue of missing lines and hold up all
+// loads.
 func qk(m machine, half bool, n int) {
 	bits, bytes := width(half)
 	blocks := m.tuning().qkBlocks[n]
-	m.begin(fmt.Sprintf("qk%dx%d", bits, n), "func(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add int)")
+	m.begin(fmt.Sprintf("qk%dx%d", bits, n), "func(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)")
 	parts := 16 / m.lanes() // registers per block
 	k, s, left := m.param("k"), m.param("s"), m.number(2/blocks)
 	step := m.param("qStep")
@@ -359,7 +370,10 @@ func qk(m machine, half bool, n int) {
 			kp = append(kp, m.copyReg(k))
 			m.addReg(kp[1], m.param("kStride"))
 		}
+		next := m.copyReg(k)
+		m.addReg(next, m.param("ahead"))
 		m.loop(m.param("dims"), 1, func() {
+			fetch(m, next, 16*bytes*blocks)
 			var kv []vec
 			for _, p := range kp {
 				for i := range parts {
@@ -424,9 +438,10 @@ func tiles(m machine, left reg, wide int, body func(columns int)) {
 	m.label("done")
 }
 
+// pv emits the value kernel for n rows. It fetches like qk.
 func pv(m machine, half bool, n int) {
 	bits, bytes := width(half)
-	m.begin(fmt.Sprintf("pv%dx%d", bits, n), "func(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride int)")
+	m.begin(fmt.Sprintf("pv%dx%d", bits, n), "func(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)")
 	o, v, left, vStride := m.param("o"), m.param("v"), m.param("dims"), m.param("vStride")
 	tiles(m, left, m.tuning().pvDims[n], func(columns int) {
 		w := m.lanes()
@@ -445,9 +460,14 @@ func pv(m machine, half bool, n int) {
 			p = append(p, m.copyReg(p[r-1]))
 			m.addReg(p[r], m.param("pStride"))
 		}
-		vp := m.copyReg(v)
+		vp, next := m.copyReg(v), m.copyReg(v)
+		m.addReg(next, m.param("ahead"))
 		m.loop(m.param("keys"), 1, func() {
 			var vv []vec
+			for i := 0; i < columns*bytes; i += 64 {
+				m.prefetch(mem{next, i})
+			}
+			m.addReg(next, vStride)
 			for i := range columns / w {
 				vv = append(vv, loadElem(m, half, mem{vp, i * w * bytes}))
 			}

@@ -32,19 +32,19 @@ func table(m machine, file, tag string) {
 	}
 	fmt.Fprintf(&b, "qk16: qk16%s, qk32: qk32%s, pv16: pv16%s, pv32: pv32%s, turn16: turn16%s, turn32: turn32%s,\n}\n", s, s, s, s, s, s)
 	for _, bits := range []int{16, 32} {
-		fmt.Fprintf(&b, "\nfunc qk%d%s(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add int) {\nswitch n {\n", bits, s)
+		fmt.Fprintf(&b, "\nfunc qk%d%s(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {\nswitch n {\n", bits, s)
 		for n := 1; n <= qkRows; n++ {
 			if n < len(m.tuning().qkBlocks) {
-				fmt.Fprintf(&b, "case %d:\nqk%dx%d%s(q, 4*n, dims, k, kStride, s, sStride, add)\n", n, bits, n, s)
+				fmt.Fprintf(&b, "case %d:\nqk%dx%d%s(q, 4*n, dims, k, kStride, s, sStride, add, ahead)\n", n, bits, n, s)
 				continue
 			}
 			fmt.Fprintf(&b, "case %d:\n", n)
-			fmt.Fprintf(&b, "qk%dx%d%s(q, 4*n, dims, k, kStride, s, sStride, add)\n", bits, n/2, s)
-			fmt.Fprintf(&b, "qk%dx%d%s(skip(q, %d), 4*n, dims, k, kStride, skip(s, %d*sStride), sStride, add)\n", bits, n-n/2, s, n/2*4, n/2)
+			fmt.Fprintf(&b, "qk%dx%d%s(q, 4*n, dims, k, kStride, s, sStride, add, ahead)\n", bits, n/2, s)
+			fmt.Fprintf(&b, "qk%dx%d%s(skip(q, %d), 4*n, dims, k, kStride, skip(s, %d*sStride), sStride, add, 0)\n", bits, n-n/2, s, n/2*4, n/2)
 		}
-		fmt.Fprintf(&b, "}\n}\n\nfunc pv%d%s(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride int) {\nswitch n {\n", bits, s)
+		fmt.Fprintf(&b, "}\n}\n\nfunc pv%d%s(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int) {\nswitch n {\n", bits, s)
 		for n := 1; n <= pvRows; n++ {
-			fmt.Fprintf(&b, "case %d:\npv%dx%d%s(o, oStride, dims, p, pStride, keys, v, vStride)\n", n, bits, n, s)
+			fmt.Fprintf(&b, "case %d:\npv%dx%d%s(o, oStride, dims, p, pStride, keys, v, vStride, ahead)\n", n, bits, n, s)
 		}
 		b.WriteString("}\n}\n")
 		turn := s
