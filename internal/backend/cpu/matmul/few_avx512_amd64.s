@@ -31,6 +31,7 @@ segment:
 	SUBQ    CX, DX
 	VPXORD  Z3, Z3, Z3
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (SI)
 	PREFETCHT1    64(DI)
@@ -168,6 +169,7 @@ segment:
 	VPXORD  Z4, Z4, Z4
 	VPXORD  Z5, Z5, Z5
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -334,6 +336,7 @@ segment:
 	VPXORD  Z5, Z5, Z5
 	VPXORD  Z6, Z6, Z6
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -531,6 +534,7 @@ segment:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -758,6 +762,7 @@ segment:
 	VPXORD  Z7, Z7, Z7
 	VPXORD  Z8, Z8, Z8
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -1014,6 +1019,7 @@ segment:
 	VPXORD  Z8, Z8, Z8
 	VPXORD  Z9, Z9, Z9
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -1301,6 +1307,7 @@ segment:
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -1618,6 +1625,7 @@ segment:
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -1956,6 +1964,7 @@ segment:
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
 	PREFETCHT1   64(R8)
@@ -2248,6 +2257,7 @@ segment:
 	VPXORD  Z12, Z12, Z12
 	VPXORD  Z13, Z13, Z13
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
 	PREFETCHT1   64(R8)
@@ -2619,6 +2629,7 @@ segment:
 	VPXORD  Z15, Z15, Z15
 	VPXORD  Z16, Z16, Z16
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -3068,6 +3079,7 @@ segment:
 	VPXORD  Z18, Z18, Z18
 	VPXORD  Z19, Z19, Z19
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -3594,6 +3606,7 @@ segment:
 	VPXORD  Z21, Z21, Z21
 	VPXORD  Z22, Z22, Z22
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -4179,6 +4192,7 @@ segment:
 	SUBQ    CX, DX
 	VPXORD  Z3, Z3, Z3
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (SI)
 	PREFETCHT1       64(DI)
@@ -4303,6 +4317,7 @@ segment:
 	VPXORD  Z4, Z4, Z4
 	VPXORD  Z5, Z5, Z5
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -4458,6 +4473,7 @@ segment:
 	VPXORD  Z5, Z5, Z5
 	VPXORD  Z6, Z6, Z6
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -4646,6 +4662,7 @@ segment:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -4866,6 +4883,7 @@ segment:
 	VPXORD  Z7, Z7, Z7
 	VPXORD  Z8, Z8, Z8
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -5117,6 +5135,7 @@ segment:
 	VPXORD  Z8, Z8, Z8
 	VPXORD  Z9, Z9, Z9
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -5401,6 +5420,7 @@ segment:
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R9)
 	PREFETCHT1       64(R10)
@@ -5717,6 +5737,7 @@ segment:
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R9)
 	PREFETCHT1       64(R10)
@@ -6056,6 +6077,7 @@ segment:
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -6356,6 +6378,7 @@ segment:
 	VPXORD  Z14, Z14, Z14
 	VPXORD  Z15, Z15, Z15
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -6737,6 +6760,7 @@ segment:
 	VPXORD  Z17, Z17, Z17
 	VPXORD  Z18, Z18, Z18
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -7198,6 +7222,7 @@ segment:
 	VPXORD  Z20, Z20, Z20
 	VPXORD  Z21, Z21, Z21
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -7728,6 +7753,7 @@ segment:
 	SUBQ    CX, DX
 	VPXORD  Z4, Z4, Z4
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (SI)
 	PREFETCHT1    64(DI)
@@ -7915,6 +7941,7 @@ segment:
 	VPXORD  Z5, Z5, Z5
 	VPXORD  Z6, Z6, Z6
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -8131,6 +8158,7 @@ segment:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -8378,6 +8406,7 @@ segment:
 	VPXORD  Z7, Z7, Z7
 	VPXORD  Z8, Z8, Z8
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -8655,6 +8684,7 @@ segment:
 	VPXORD  Z8, Z8, Z8
 	VPXORD  Z9, Z9, Z9
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -8961,6 +8991,7 @@ segment:
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -9298,6 +9329,7 @@ segment:
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -9665,6 +9697,7 @@ segment:
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -10053,6 +10086,7 @@ segment:
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
 	PREFETCHT1   64(R8)
@@ -10443,6 +10477,7 @@ segment:
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
 	PREFETCHT1   64(R8)
@@ -10912,6 +10947,7 @@ segment:
 	VPXORD  Z16, Z16, Z16
 	VPXORD  Z17, Z17, Z17
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -11459,6 +11495,7 @@ segment:
 	VPXORD  Z19, Z19, Z19
 	VPXORD  Z20, Z20, Z20
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -12083,6 +12120,7 @@ segment:
 	VPXORD  Z22, Z22, Z22
 	VPXORD  Z23, Z23, Z23
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -12766,6 +12804,7 @@ segment:
 	SUBQ    CX, DX
 	VPXORD  Z4, Z4, Z4
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (SI)
 	PREFETCHT1       64(DI)
@@ -12940,6 +12979,7 @@ segment:
 	VPXORD  Z5, Z5, Z5
 	VPXORD  Z6, Z6, Z6
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -13145,6 +13185,7 @@ segment:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -13383,6 +13424,7 @@ segment:
 	VPXORD  Z7, Z7, Z7
 	VPXORD  Z8, Z8, Z8
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -13653,6 +13695,7 @@ segment:
 	VPXORD  Z8, Z8, Z8
 	VPXORD  Z9, Z9, Z9
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -13954,6 +13997,7 @@ segment:
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -14288,6 +14332,7 @@ segment:
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R9)
 	PREFETCHT1       64(R10)
@@ -14654,6 +14699,7 @@ segment:
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R9)
 	PREFETCHT1       64(R10)
@@ -15043,6 +15089,7 @@ segment:
 	VPXORD  Z12, Z12, Z12
 	VPXORD  Z13, Z13, Z13
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -15441,6 +15488,7 @@ segment:
 	VPXORD  Z15, Z15, Z15
 	VPXORD  Z16, Z16, Z16
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -15920,6 +15968,7 @@ segment:
 	VPXORD  Z18, Z18, Z18
 	VPXORD  Z19, Z19, Z19
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -16479,6 +16528,7 @@ segment:
 	VPXORD  Z21, Z21, Z21
 	VPXORD  Z22, Z22, Z22
 
+	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -17099,6 +17149,7 @@ segment:
 	SUBQ    CX, DX
 	VPXORD  Z1, Z1, Z1
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (SI)
 	PREFETCHT1    64(DI)
@@ -17208,6 +17259,7 @@ segment:
 	VPXORD  Z2, Z2, Z2
 	VPXORD  Z3, Z3, Z3
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -17346,6 +17398,7 @@ segment:
 	VPXORD  Z3, Z3, Z3
 	VPXORD  Z4, Z4, Z4
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -17515,6 +17568,7 @@ segment:
 	VPXORD  Z4, Z4, Z4
 	VPXORD  Z5, Z5, Z5
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -17714,6 +17768,7 @@ segment:
 	VPXORD  Z5, Z5, Z5
 	VPXORD  Z6, Z6, Z6
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -17942,6 +17997,7 @@ segment:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -18201,6 +18257,7 @@ segment:
 	VPXORD  Z7, Z7, Z7
 	VPXORD  Z8, Z8, Z8
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -18490,6 +18547,7 @@ segment:
 	VPXORD  Z8, Z8, Z8
 	VPXORD  Z9, Z9, Z9
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -18800,6 +18858,7 @@ segment:
 	VPXORD  Z8, Z8, Z8
 	VPXORD  Z9, Z9, Z9
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
 	PREFETCHT1   64(R8)
@@ -19068,6 +19127,7 @@ segment:
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
 	PREFETCHT1   64(R8)
@@ -19413,6 +19473,7 @@ segment:
 	VPXORD  Z14, Z14, Z14
 	VPXORD  Z15, Z15, Z15
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -19834,6 +19895,7 @@ segment:
 	VPXORD  Z17, Z17, Z17
 	VPXORD  Z18, Z18, Z18
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -20330,6 +20392,7 @@ segment:
 	VPXORD  Z20, Z20, Z20
 	VPXORD  Z21, Z21, Z21
 
+	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
 	PREFETCHT1   64(R9)
@@ -20896,6 +20959,7 @@ segment:
 	SUBQ    CX, DX
 	VPXORD  Z5, Z5, Z5
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (SI)
 	PREFETCHT1    64(DI)
@@ -21142,6 +21206,7 @@ segment:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -21441,6 +21506,7 @@ segment:
 	VPXORD  Z7, Z7, Z7
 	VPXORD  Z8, Z8, Z8
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -21795,6 +21861,7 @@ segment:
 	VPXORD  Z8, Z8, Z8
 	VPXORD  Z9, Z9, Z9
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -22203,6 +22270,7 @@ segment:
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -22664,6 +22732,7 @@ segment:
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -23180,6 +23249,7 @@ segment:
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -23750,6 +23820,7 @@ segment:
 	VPXORD  Z12, Z12, Z12
 	VPXORD  Z13, Z13, Z13
 
+	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -24365,6 +24436,7 @@ unit:
 	VCVTPH2PS  (AX), Z4
 	VCVTPH2PS  32(AX), Z5
 
+	PCALIGN $64
 turn:
 	PREFETCHT1       (SI)
 	PREFETCHT1       64(DI)
@@ -24515,6 +24587,7 @@ unit:
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -24696,6 +24769,7 @@ unit:
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1       (DI)
 	PREFETCHT1       64(R8)
@@ -24910,6 +24984,7 @@ unit:
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -25156,6 +25231,7 @@ unit:
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -25433,6 +25509,7 @@ unit:
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1       (R8)
 	PREFETCHT1       64(R9)
@@ -25743,6 +25820,7 @@ unit:
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1       (R9)
 	PREFETCHT1       64(R10)
@@ -26085,6 +26163,7 @@ unit:
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1       (R9)
 	PREFETCHT1       64(R10)
@@ -26435,6 +26514,7 @@ segment:
 	SUBQ    CX, DX
 	VPXORD  Z7, Z7, Z7
 
+	PCALIGN $64
 unit:
 	VCVTPH2PS        (AX), Z5
 	VCVTPH2PS        32(AX), Z6
@@ -27020,6 +27100,7 @@ segment:
 	VPXORD  Z8, Z8, Z8
 	VPXORD  Z9, Z9, Z9
 
+	PCALIGN $64
 unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
@@ -27714,6 +27795,7 @@ segment:
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 
+	PCALIGN $64
 unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
@@ -28519,6 +28601,7 @@ segment:
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 
+	PCALIGN $64
 unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
@@ -29434,6 +29517,7 @@ segment:
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 
+	PCALIGN $64
 unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
@@ -30458,6 +30542,7 @@ segment:
 	VPXORD  Z12, Z12, Z12
 	VPXORD  Z13, Z13, Z13
 
+	PCALIGN $64
 unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
@@ -31593,6 +31678,7 @@ segment:
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 
+	PCALIGN $64
 unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
@@ -32838,6 +32924,7 @@ segment:
 	VPXORD  Z14, Z14, Z14
 	VPXORD  Z15, Z15, Z15
 
+	PCALIGN $64
 unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
@@ -34195,6 +34282,7 @@ unit:
 	ADDQ       $+320, DI
 	VCVTPH2PS  (AX), Z5
 
+	PCALIGN $64
 turn:
 	PREFETCHT1    (SI)
 	PREFETCHT1    64(DI)
@@ -34566,6 +34654,7 @@ unit:
 	ADDQ       $+320, R8
 	VCVTPH2PS  (CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -35010,6 +35099,7 @@ unit:
 	ADDQ       $+320, R8
 	VCVTPH2PS  (CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1    (DI)
 	PREFETCHT1    64(R8)
@@ -35529,6 +35619,7 @@ unit:
 	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -36122,6 +36213,7 @@ unit:
 	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -36788,6 +36880,7 @@ unit:
 	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1    (R8)
 	PREFETCHT1    64(R9)
@@ -37529,6 +37622,7 @@ unit:
 	ADDQ       $+320, R10
 	VCVTPH2PS  (CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)
@@ -38344,6 +38438,7 @@ unit:
 	ADDQ       $+320, R10
 	VCVTPH2PS  (CX), Z6
 
+	PCALIGN $64
 turn:
 	PREFETCHT1    (R9)
 	PREFETCHT1    64(R10)

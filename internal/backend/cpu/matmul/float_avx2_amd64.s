@@ -24,6 +24,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R8), Y2
 	PREFETCHT0   2048(R8)
@@ -58,6 +59,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R8), Y2
 	PREFETCHT0   2048(R8)
@@ -108,6 +110,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R8), Y4
 	PREFETCHT0   2048(R8)
@@ -154,6 +157,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R8), Y4
 	PREFETCHT0   2048(R8)
@@ -216,6 +220,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R8), Y6
 	PREFETCHT0   2048(R8)
@@ -274,6 +279,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R8), Y6
 	PREFETCHT0   2048(R8)
@@ -350,6 +356,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R9), Y8
 	PREFETCHT0   2048(R9)
@@ -421,6 +428,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R9), Y8
 	PREFETCHT0   2048(R9)
@@ -510,6 +518,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R9), Y10
 	PREFETCHT0   2048(R9)
@@ -593,6 +602,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R9), Y10
 	PREFETCHT0   2048(R9)
@@ -694,6 +704,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R9), Y12
 	PREFETCHT0   2048(R9)
@@ -789,6 +800,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R9), Y12
 	PREFETCHT0   2048(R9)
@@ -890,6 +902,7 @@ tile:
 	SUBQ  $+4, DI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R9), Y4
 	PREFETCHT0   2048(R9)
@@ -944,6 +957,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R9), Y4
 	PREFETCHT0   2048(R9)
@@ -1003,6 +1017,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R8), Y2
 	PREFETCHT0   2048(R8)
@@ -1035,6 +1050,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R8), Y2
 	PREFETCHT0   2048(R8)
@@ -1085,6 +1101,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R8), Y4
 	PREFETCHT0   2048(R8)
@@ -1129,6 +1146,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R8), Y4
 	PREFETCHT0   2048(R8)
@@ -1191,6 +1209,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R8), Y6
 	PREFETCHT0   2048(R8)
@@ -1247,6 +1266,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R8), Y6
 	PREFETCHT0   2048(R8)
@@ -1323,6 +1343,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R9), Y8
 	PREFETCHT0   2048(R9)
@@ -1392,6 +1413,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R9), Y8
 	PREFETCHT0   2048(R9)
@@ -1481,6 +1503,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R9), Y10
 	PREFETCHT0   2048(R9)
@@ -1562,6 +1585,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R9), Y10
 	PREFETCHT0   2048(R9)
@@ -1663,6 +1687,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R9), Y12
 	PREFETCHT0   2048(R9)
@@ -1756,6 +1781,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R9), Y12
 	PREFETCHT0   2048(R9)
@@ -1857,6 +1883,7 @@ tile:
 	SUBQ  $+4, DI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R9), Y4
 	PREFETCHT0   2048(R9)
@@ -1907,6 +1934,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R9), Y4
 	PREFETCHT0   2048(R9)
@@ -1966,6 +1994,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R8), Y2
 	VPSLLD       $0x10, Y2, Y2
@@ -2006,6 +2035,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R8), Y2
 	VPSLLD       $0x10, Y2, Y2
@@ -2058,6 +2088,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R8), Y4
 	VPSLLD       $0x10, Y4, Y4
@@ -2110,6 +2141,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R8), Y4
 	VPSLLD       $0x10, Y4, Y4
@@ -2174,6 +2206,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R8), Y6
 	VPSLLD       $0x10, Y6, Y6
@@ -2238,6 +2271,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R8), Y6
 	VPSLLD       $0x10, Y6, Y6
@@ -2316,6 +2350,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R9), Y8
 	VPSLLD       $0x10, Y8, Y8
@@ -2393,6 +2428,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R9), Y8
 	VPSLLD       $0x10, Y8, Y8
@@ -2484,6 +2520,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R9), Y10
 	VPSLLD       $0x10, Y10, Y10
@@ -2573,6 +2610,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R9), Y10
 	VPSLLD       $0x10, Y10, Y10
@@ -2676,6 +2714,7 @@ tile:
 	SUBQ  $+4, SI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R9), Y12
 	VPSLLD       $0x10, Y12, Y12
@@ -2777,6 +2816,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R9), Y12
 	VPSLLD       $0x10, Y12, Y12
@@ -2880,6 +2920,7 @@ tile:
 	SUBQ  $+4, DI
 	JLT   rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R9), Y4
 	VPSLLD       $0x10, Y4, Y4
@@ -2946,6 +2987,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R9), Y4
 	VPSLLD       $0x10, Y4, Y4

@@ -26,6 +26,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS          (R8), Z1
 	PREFETCHT0       2048(R8)
@@ -48,6 +49,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS          (R8), Z1
 	PREFETCHT0       2048(R8)
@@ -94,6 +96,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS          (R8), Z2
 	PREFETCHT0       2048(R8)
@@ -120,6 +123,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS          (R8), Z2
 	PREFETCHT0       2048(R8)
@@ -174,6 +178,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS          (R9), Z4
 	PREFETCHT0       2048(R9)
@@ -209,6 +214,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS          (R9), Z4
 	PREFETCHT0       2048(R9)
@@ -280,6 +286,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS          (R10), Z8
 	PREFETCHT0       2048(R10)
@@ -332,6 +339,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS          (R10), Z8
 	PREFETCHT0       2048(R10)
@@ -412,6 +420,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R9), Z2
 	PREFETCHT0   2048(R9)
@@ -450,6 +459,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R9), Z2
 	PREFETCHT0   2048(R9)
@@ -505,6 +515,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R9), Z4
 	PREFETCHT0   2048(R9)
@@ -555,6 +566,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R9), Z4
 	PREFETCHT0   2048(R9)
@@ -621,6 +633,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   2048(R9)
@@ -683,6 +696,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   2048(R9)
@@ -762,6 +776,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   2048(R10)
@@ -837,6 +852,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   2048(R10)
@@ -930,6 +946,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   2048(R10)
@@ -1017,6 +1034,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   2048(R10)
@@ -1121,6 +1139,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   2048(R10)
@@ -1220,6 +1239,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   2048(R10)
@@ -1337,6 +1357,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R11), Z14
 	PREFETCHT0   2048(R11)
@@ -1449,6 +1470,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R11), Z14
 	PREFETCHT0   2048(R11)
@@ -1580,6 +1602,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R11), Z16
 	PREFETCHT0   2048(R11)
@@ -1704,6 +1727,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R11), Z16
 	PREFETCHT0   2048(R11)
@@ -1854,6 +1878,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R12), Z24
 	PREFETCHT0   2048(R12)
@@ -2027,6 +2052,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R12), Z24
 	PREFETCHT0   2048(R12)
@@ -2192,6 +2218,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VMOVUPS      (R9), Z4
 	PREFETCHT0   2048(R9)
@@ -2255,6 +2282,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VMOVUPS      (R9), Z4
 	PREFETCHT0   2048(R9)
@@ -2320,6 +2348,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS        (R8), Z1
 	PREFETCHT0       2048(R8)
@@ -2340,6 +2369,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS        (R8), Z1
 	PREFETCHT0       2048(R8)
@@ -2386,6 +2416,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS        (R8), Z2
 	PREFETCHT0       2048(R8)
@@ -2410,6 +2441,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS        (R8), Z2
 	PREFETCHT0       2048(R8)
@@ -2464,6 +2496,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS        (R9), Z4
 	PREFETCHT0       2048(R9)
@@ -2497,6 +2530,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS        (R9), Z4
 	PREFETCHT0       2048(R9)
@@ -2568,6 +2602,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS        (R10), Z8
 	PREFETCHT0       2048(R10)
@@ -2618,6 +2653,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS        (R10), Z8
 	PREFETCHT0       2048(R10)
@@ -2698,6 +2734,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R9), Z2
 	PREFETCHT0   2048(R9)
@@ -2732,6 +2769,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R9), Z2
 	PREFETCHT0   2048(R9)
@@ -2787,6 +2825,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R9), Z4
 	PREFETCHT0   2048(R9)
@@ -2833,6 +2872,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R9), Z4
 	PREFETCHT0   2048(R9)
@@ -2899,6 +2939,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R9), Z6
 	PREFETCHT0   2048(R9)
@@ -2957,6 +2998,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R9), Z6
 	PREFETCHT0   2048(R9)
@@ -3036,6 +3078,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R10), Z8
 	PREFETCHT0   2048(R10)
@@ -3107,6 +3150,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R10), Z8
 	PREFETCHT0   2048(R10)
@@ -3200,6 +3244,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R10), Z10
 	PREFETCHT0   2048(R10)
@@ -3283,6 +3328,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R10), Z10
 	PREFETCHT0   2048(R10)
@@ -3387,6 +3433,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R10), Z12
 	PREFETCHT0   2048(R10)
@@ -3482,6 +3529,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R10), Z12
 	PREFETCHT0   2048(R10)
@@ -3599,6 +3647,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R11), Z14
 	PREFETCHT0   2048(R11)
@@ -3707,6 +3756,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R11), Z14
 	PREFETCHT0   2048(R11)
@@ -3838,6 +3888,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R11), Z16
 	PREFETCHT0   2048(R11)
@@ -3958,6 +4009,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R11), Z16
 	PREFETCHT0   2048(R11)
@@ -4108,6 +4160,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R12), Z24
 	PREFETCHT0   2048(R12)
@@ -4277,6 +4330,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R12), Z24
 	PREFETCHT0   2048(R12)
@@ -4442,6 +4496,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VCVTPH2PS    (R9), Z4
 	PREFETCHT0   2048(R9)
@@ -4497,6 +4552,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VCVTPH2PS    (R9), Z4
 	PREFETCHT0   2048(R9)
@@ -4562,6 +4618,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD        (R8), Z1
 	VPSLLD           $0x10, Z1, Z1
@@ -4586,6 +4643,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD        (R8), Z1
 	VPSLLD           $0x10, Z1, Z1
@@ -4633,6 +4691,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD        (R8), Z2
 	VPSLLD           $0x10, Z2, Z2
@@ -4661,6 +4720,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD        (R8), Z2
 	VPSLLD           $0x10, Z2, Z2
@@ -4716,6 +4776,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD        (R9), Z4
 	VPSLLD           $0x10, Z4, Z4
@@ -4753,6 +4814,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD        (R9), Z4
 	VPSLLD           $0x10, Z4, Z4
@@ -4825,6 +4887,7 @@ tile:
 	SUBQ   $+4, SI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD        (R10), Z8
 	VPSLLD           $0x10, Z8, Z8
@@ -4879,6 +4942,7 @@ rest:
 	ADDQ $+4, SI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD        (R10), Z8
 	VPSLLD           $0x10, Z8, Z8
@@ -4960,6 +5024,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R9), Z2
 	VPSLLD       $0x10, Z2, Z2
@@ -5002,6 +5067,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R9), Z2
 	VPSLLD       $0x10, Z2, Z2
@@ -5059,6 +5125,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R9), Z4
 	VPSLLD       $0x10, Z4, Z4
@@ -5113,6 +5180,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R9), Z4
 	VPSLLD       $0x10, Z4, Z4
@@ -5181,6 +5249,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R9), Z6
 	VPSLLD       $0x10, Z6, Z6
@@ -5247,6 +5316,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R9), Z6
 	VPSLLD       $0x10, Z6, Z6
@@ -5328,6 +5398,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R10), Z8
 	VPSLLD       $0x10, Z8, Z8
@@ -5407,6 +5478,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R10), Z8
 	VPSLLD       $0x10, Z8, Z8
@@ -5502,6 +5574,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R10), Z10
 	VPSLLD       $0x10, Z10, Z10
@@ -5593,6 +5666,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R10), Z10
 	VPSLLD       $0x10, Z10, Z10
@@ -5699,6 +5773,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R10), Z12
 	VPSLLD       $0x10, Z12, Z12
@@ -5802,6 +5877,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R10), Z12
 	VPSLLD       $0x10, Z12, Z12
@@ -5921,6 +5997,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R11), Z14
 	VPSLLD       $0x10, Z14, Z14
@@ -6037,6 +6114,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R11), Z14
 	VPSLLD       $0x10, Z14, Z14
@@ -6170,6 +6248,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R11), Z16
 	VPSLLD       $0x10, Z16, Z16
@@ -6298,6 +6377,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R11), Z16
 	VPSLLD       $0x10, Z16, Z16
@@ -6450,6 +6530,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R12), Z24
 	VPSLLD       $0x10, Z24, Z24
@@ -6627,6 +6708,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R12), Z24
 	VPSLLD       $0x10, Z24, Z24
@@ -6794,6 +6876,7 @@ tile:
 	SUBQ   $+4, DI
 	JLT    rest
 
+	PCALIGN $64
 four:
 	VPMOVZXWD    (R9), Z4
 	VPSLLD       $0x10, Z4, Z4
@@ -6865,6 +6948,7 @@ rest:
 	ADDQ $+4, DI
 	JZ   sum
 
+	PCALIGN $64
 one:
 	VPMOVZXWD    (R9), Z4
 	VPSLLD       $0x10, Z4, Z4

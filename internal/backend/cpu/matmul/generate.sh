@@ -10,4 +10,5 @@ for part; do
 		continue
 	fi
 	go run . -part "$part" -out "../${part}_amd64.s" -stubs "../${part}_amd64.go" -pkg matmul
+	../../align-loops "../${part}_amd64.s"
 done

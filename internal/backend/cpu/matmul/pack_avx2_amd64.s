@@ -28,6 +28,7 @@ block:
 	MOVQ chunks+48(FP), R12
 	MOVQ R12, R13
 
+	PCALIGN $64
 chunk:
 	VBROADCASTI128 (CX), Y1
 	VINSERTI128    $0x01, (DX)(AX*1), Y1, Y1
@@ -126,6 +127,7 @@ TEXT ·packWords16_avx2(SB), NOSPLIT, $0-48
 	LEAQ (DI)(AX*2), R8
 	ADDQ AX, R8
 
+	PCALIGN $64
 block:
 	VBROADCASTI128 (CX), Y0
 	VINSERTI128    $0x01, (DX)(AX*1), Y0, Y0
@@ -238,6 +240,7 @@ TEXT ·packHalfs_avx2(SB), NOSPLIT, $0-48
 	LEAQ (DI)(AX*2), R8
 	ADDQ AX, R8
 
+	PCALIGN $64
 block:
 	MOVWLZX (CX), R12
 	MOVW    R12, (R9)
@@ -302,6 +305,7 @@ TEXT ·packPairs_avx2(SB), NOSPLIT, $0-56
 	LEAQ (DI)(AX*2), R8
 	ADDQ AX, R8
 
+	PCALIGN $64
 block:
 	MOVQ gap+48(FP), R12
 	ADDQ R9, R12
@@ -400,6 +404,7 @@ TEXT ·packFifth_avx2(SB), NOSPLIT, $0-48
 	LEAQ (DI)(AX*2), R8
 	ADDQ AX, R8
 
+	PCALIGN $64
 block:
 	VMOVD        (CX), X1
 	VPINSRD      $0x01, (CX)(AX*1), X1, X1
@@ -588,6 +593,7 @@ TEXT ·packExponents_avx2(SB), NOSPLIT, $0-48
 	LEAQ (DI)(AX*2), R8
 	ADDQ AX, R8
 
+	PCALIGN $64
 block:
 	MOVBLZX (CX), R12
 	MOVB    R12, (R9)
@@ -670,6 +676,7 @@ TEXT ·packScales16_avx2(SB), NOSPLIT, $0-48
 	VPINSRQ     $0x01, R12, X2, X2
 	VINSERTI128 $0x01, X2, Y1, Y1
 
+	PCALIGN $64
 block:
 	VBROADCASTI128 (CX), Y2
 	VINSERTI128    $0x01, (DX)(AX*1), Y2, Y2
@@ -784,6 +791,7 @@ TEXT ·packScalesMinK_avx2(SB), NOSPLIT, $0-48
 	VPINSRQ     $0x01, R12, X2, X2
 	VINSERTI128 $0x01, X2, Y1, Y1
 
+	PCALIGN $64
 block:
 	MOVL           (CX), R12
 	MOVW           R12, (R9)

@@ -86,6 +86,7 @@ block:
 	NEGL         SI
 	MOVL         SI, 44(CX)
 
+	PCALIGN $64
 next:
 	ADDQ $0x80, AX
 	ADDQ $0x30, CX

@@ -29,6 +29,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y4
 	VMOVDQU      32(SI), Y5
@@ -148,6 +149,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y8
 	VMOVDQU      32(SI), Y9
@@ -329,6 +331,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y12
 	VMOVDQU      32(SI), Y13
@@ -560,6 +563,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y3, Y3, Y3
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y6
 	VMOVDQU      32(SI), Y7
@@ -681,6 +685,7 @@ tile:
 	VPXOR      Y6, Y6, Y6
 	VPXOR      Y7, Y7, Y7
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y12
 	VMOVDQU      32(SI), Y13
@@ -858,6 +863,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y4
 	VPABSB       Y4, Y7
@@ -1019,6 +1025,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y8
 	VPABSB       Y8, Y12
@@ -1260,6 +1267,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y4
 	VMOVDQU      32(SI), Y5
@@ -1378,6 +1386,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y8
 	VMOVDQU      32(SI), Y9
@@ -1557,6 +1566,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y12
 	VMOVDQU      32(SI), Y13
@@ -1785,6 +1795,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y3, Y3, Y3
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y6
 	VMOVDQU      32(SI), Y7
@@ -1905,6 +1916,7 @@ tile:
 	VPXOR      Y6, Y6, Y6
 	VPXOR      Y7, Y7, Y7
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y12
 	VMOVDQU      32(SI), Y13
@@ -2080,6 +2092,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y3, Y3, Y3
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y6
 	VMOVDQU      32(SI), Y7
@@ -2219,6 +2232,7 @@ tile:
 	VPXOR      Y6, Y6, Y6
 	VPXOR      Y7, Y7, Y7
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y12
 	VMOVDQU      32(SI), Y13
@@ -2432,6 +2446,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y4
 	VMOVDQU      32(SI), Y5
@@ -2567,6 +2582,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y8
 	VMOVDQU      32(SI), Y9
@@ -2780,6 +2796,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y12
 	VMOVDQU      32(SI), Y13
@@ -3059,6 +3076,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y4
 	VMOVDQU      32(SI), Y5
@@ -3200,6 +3218,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y8
 	VMOVDQU      32(SI), Y9
@@ -3425,6 +3444,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VMOVDQU      (SI), Y12
 	VMOVDQU      32(SI), Y13

@@ -29,6 +29,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y6
 	VPSRAD       $0x04, Y6, Y6
@@ -132,6 +133,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y10
 	VPSRAD       $0x04, Y10, Y10
@@ -281,6 +283,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y14
 	VPSRAD       $0x04, Y14, Y14
@@ -464,6 +467,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y6
 	VPSRAD       $0x03, Y6, Y6
@@ -567,6 +571,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y10
 	VPSRAD       $0x03, Y10, Y10
@@ -716,6 +721,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y14
 	VPSRAD       $0x03, Y14, Y14
@@ -899,6 +905,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y6
 	VMOVDQA      Y6, Y1
@@ -1017,6 +1024,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y10
 	VMOVDQA      Y10, Y2
@@ -1180,6 +1188,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VPBROADCASTD 40(R9), Y14
 	VMOVDQA      Y14, Y3
@@ -1376,6 +1385,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y3, Y3, Y3
@@ -1480,6 +1490,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y6, Y6, Y6
@@ -1631,6 +1642,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y9, Y9, Y9
@@ -1817,6 +1829,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	MOVL         44(R9), R10
 	VMOVD        R10, X6
@@ -1936,6 +1949,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	MOVL         44(R9), R10
 	VMOVD        R10, X10
@@ -2117,6 +2131,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	MOVL         44(R9), R10
 	VMOVD        R10, X14
@@ -2348,6 +2363,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	MOVL         44(R9), R10
 	VMOVD        R10, X6
@@ -2467,6 +2483,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	MOVL         44(R9), R10
 	VMOVD        R10, X10
@@ -2648,6 +2665,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	MOVL         44(R9), R10
 	VMOVD        R10, X14
@@ -2879,6 +2897,7 @@ tile:
 	VPXOR      Y0, Y0, Y0
 	VPXOR      Y2, Y2, Y2
 
+	PCALIGN $64
 block:
 	VPXOR        Y1, Y1, Y1
 	VPXOR        Y3, Y3, Y3
@@ -3008,6 +3027,7 @@ tile:
 	VPXOR      Y4, Y4, Y4
 	VPXOR      Y5, Y5, Y5
 
+	PCALIGN $64
 block:
 	VPXOR        Y2, Y2, Y2
 	VPXOR        Y6, Y6, Y6
@@ -3209,6 +3229,7 @@ tile:
 	VPXOR      Y7, Y7, Y7
 	VPXOR      Y8, Y8, Y8
 
+	PCALIGN $64
 block:
 	VPXOR        Y3, Y3, Y3
 	VPXOR        Y9, Y9, Y9

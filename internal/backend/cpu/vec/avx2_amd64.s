@@ -11,6 +11,7 @@ TEXT ·siluAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y0
 	VXORPS       c80000000AVX2<>+0(SB), Y0, Y1
@@ -197,6 +198,7 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y0
 	VMOVUPS      c41680000AVX2<>+0(SB), Y1
@@ -410,6 +412,7 @@ TEXT ·geluTanhAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y0
 	VMOVUPS      c3fcc422aAVX2<>+0(SB), Y1
@@ -480,6 +483,7 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Y0
 	VXORPS  Y1, Y1, Y1
@@ -499,6 +503,7 @@ TEXT ·relu2AVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Y0
 	VXORPS  Y1, Y1, Y1
@@ -519,6 +524,7 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y0
 	VMOVUPS      c3f800000AVX2<>+0(SB), Y1
@@ -566,6 +572,7 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y0
 	VANDPS       c7fffffffAVX2<>+0(SB), Y0, Y1
@@ -700,6 +707,7 @@ TEXT ·softplusAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y0
 	VMOVUPS      c80000000AVX2<>+0(SB), Y1
@@ -810,6 +818,7 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y0
 	VMOVUPS      cc2d00000AVX2<>+0(SB), Y1
@@ -854,6 +863,7 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-52
 	VBROADCASTSS f+48(FP), Y0
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Y1
 	VMULPS  Y0, Y1, Y1
@@ -873,6 +883,7 @@ TEXT ·subConstAVX2(SB), NOSPLIT, $0-52
 	VBROADCASTSS c+48(FP), Y0
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Y1
 	VSUBPS  Y0, Y1, Y1
@@ -892,6 +903,7 @@ TEXT ·softCapAVX2(SB), NOSPLIT, $0-52
 	VBROADCASTSS c+48(FP), Y0
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y1
 	VDIVPS       Y0, Y1, Y1
@@ -959,6 +971,7 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-52
 	VBROADCASTSS f+48(FP), Y0
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Y1
 	VMOVUPS     (CX), Y2
@@ -980,6 +993,7 @@ TEXT ·axpbyAVX2(SB), NOSPLIT, $0-56
 	VBROADCASTSS q+52(FP), Y1
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Y2
 	VMOVUPS     (CX), Y3
@@ -1001,6 +1015,7 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-72
 	MOVQ y_base+48(FP), DX
 	MOVQ dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Y0
 	VMOVUPS (DX), Y1
@@ -1022,6 +1037,7 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-72
 	MOVQ y_base+48(FP), DX
 	MOVQ dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Y0
 	VMOVUPS (DX), Y1
@@ -1043,6 +1059,7 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-72
 	MOVQ y_base+48(FP), DX
 	MOVQ dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Y0
 	VMOVUPS     (CX), Y1
@@ -1066,6 +1083,7 @@ TEXT ·scaleMulAVX2(SB), NOSPLIT, $0-76
 	VBROADCASTSS f+72(FP), Y0
 	MOVQ         dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Y1
 	VMOVUPS (DX), Y2
@@ -1090,6 +1108,7 @@ TEXT ·scaleFMAAVX2(SB), NOSPLIT, $0-100
 	VBROADCASTSS f+96(FP), Y0
 	MOVQ         dst_len+8(FP), SI
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (CX), Y1
 	VMOVUPS     (DX), Y2
@@ -1116,6 +1135,7 @@ TEXT ·oaiAVX2(SB), NOSPLIT, $0-80
 	VBROADCASTSS alpha+76(FP), Y1
 	MOVQ         dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Y2
 	VMOVUPS      (DX), Y3
@@ -1173,6 +1193,7 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 32(CX), Y1
 	MOVQ    x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (AX), Y2
 	VADDPS  Y2, Y0, Y0
@@ -1197,6 +1218,7 @@ TEXT ·sumSqAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 32(CX), Y1
 	MOVQ    x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Y2
 	VFMADD231PS Y2, Y2, Y0
@@ -1219,6 +1241,7 @@ TEXT ·maxOfAVX2(SB), NOSPLIT, $0-32
 	VMOVUPS 32(CX), Y1
 	MOVQ    x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (AX), Y2
 	VMAXPS  Y2, Y0, Y0
@@ -1244,6 +1267,7 @@ TEXT ·scaleMaxAVX2(SB), NOSPLIT, $0-40
 	VMOVUPS      32(CX), Y2
 	MOVQ         x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (AX), Y3
 	VMULPS  Y0, Y3, Y3
@@ -1273,6 +1297,7 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-40
 	VMOVUPS      32(CX), Y2
 	MOVQ         x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (AX), Y3
 	VSUBPS       Y0, Y3, Y3
@@ -1351,6 +1376,7 @@ TEXT ·toHalfAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS   (CX), Y0
 	VCVTPS2PH $0x00, Y0, (AX)
@@ -1368,6 +1394,7 @@ TEXT ·fromHalfAVX2(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VCVTPH2PS (CX), Y0
 	VMOVUPS   Y0, (AX)
@@ -1387,6 +1414,7 @@ TEXT ·rotateAVX2(SB), NOSPLIT, $0-96
 	MOVQ sin_base+72(FP), BX
 	MOVQ x_len+8(FP), SI
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Y0
 	VMOVUPS     (CX), Y1
@@ -1416,6 +1444,7 @@ TEXT ·rotateIAVX2(SB), NOSPLIT, $0-72
 	MOVQ sin_base+48(FP), DX
 	MOVQ cos_len+32(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Y0
 	VMOVUPS     32(AX), Y1
@@ -1467,6 +1496,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -1535,6 +1565,7 @@ loop1:
 	ADDQ   R9, R8
 	MOVQ   dims+16(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R8)
 	ADDQ         $+32, R8
@@ -1610,6 +1641,7 @@ loop1:
 	ADDQ   R9, R8
 	MOVQ   dims+16(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R8)
 	ADDQ         $+32, R8
@@ -1702,6 +1734,7 @@ loop1:
 	ADDQ   R9, R8
 	MOVQ   dims+16(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R8)
 	ADDQ         $+32, R8
@@ -1808,6 +1841,7 @@ wide:
 	ADDQ    R9, R8
 	MOVQ    keys+40(FP), R9
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R8)
 	ADDQ         BX, R8
@@ -1849,6 +1883,7 @@ sixteen:
 	ADDQ    R9, R8
 	MOVQ    keys+40(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R8)
 	ADDQ         BX, R8
@@ -1907,6 +1942,7 @@ wide:
 	ADDQ    R10, R9
 	MOVQ    keys+40(FP), R10
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R9)
 	ADDQ         BX, R9
@@ -1967,6 +2003,7 @@ sixteen:
 	ADDQ    R10, R9
 	MOVQ    keys+40(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         BX, R9
@@ -2034,6 +2071,7 @@ sixteen:
 	ADDQ    R11, R10
 	MOVQ    keys+40(FP), R11
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R10)
 	ADDQ         BX, R10
@@ -2116,6 +2154,7 @@ sixteen:
 	ADDQ    R12, R11
 	MOVQ    keys+40(FP), R12
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R11)
 	ADDQ         BX, R11
@@ -2179,6 +2218,7 @@ loop1:
 	MOVQ CX, DI
 	MOVQ dims+32(FP), R8
 
+	PCALIGN $64
 loop2:
 	MOVQ       DI, R9
 	VCVTPH2PS  (SI), Y0
@@ -2327,6 +2367,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -2396,6 +2437,7 @@ loop1:
 	ADDQ   R9, R8
 	MOVQ   dims+16(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R8)
 	ADDQ         $+64, R8
@@ -2471,6 +2513,7 @@ loop1:
 	ADDQ   R9, R8
 	MOVQ   dims+16(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R8)
 	ADDQ         $+64, R8
@@ -2563,6 +2606,7 @@ loop1:
 	ADDQ   R9, R8
 	MOVQ   dims+16(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R8)
 	ADDQ         $+64, R8
@@ -2669,6 +2713,7 @@ wide:
 	ADDQ    R9, R8
 	MOVQ    keys+40(FP), R9
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R8)
 	PREFETCHT0   64(R8)
@@ -2711,6 +2756,7 @@ sixteen:
 	ADDQ    R9, R8
 	MOVQ    keys+40(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R8)
 	ADDQ         BX, R8
@@ -2769,6 +2815,7 @@ wide:
 	ADDQ    R10, R9
 	MOVQ    keys+40(FP), R10
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -2830,6 +2877,7 @@ sixteen:
 	ADDQ    R10, R9
 	MOVQ    keys+40(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         BX, R9
@@ -2897,6 +2945,7 @@ sixteen:
 	ADDQ    R11, R10
 	MOVQ    keys+40(FP), R11
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R10)
 	ADDQ         BX, R10
@@ -2979,6 +3028,7 @@ sixteen:
 	ADDQ    R12, R11
 	MOVQ    keys+40(FP), R12
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R11)
 	ADDQ         BX, R11
@@ -3042,6 +3092,7 @@ loop1:
 	MOVQ CX, DI
 	MOVQ dims+32(FP), R8
 
+	PCALIGN $64
 loop2:
 	MOVQ       DI, R9
 	VMOVUPS    (SI), Y0
@@ -3187,6 +3238,7 @@ wide:
 	MOVQ   key_base+56(FP), DI
 	MOVQ   key_len+64(FP), R8
 
+	PCALIGN $64
 loop1:
 	VBROADCASTSS (DI), Y4
 	VFMADD231PS  (SI), Y4, Y0
@@ -3217,6 +3269,7 @@ sixteen:
 	MOVQ   key_base+56(FP), DI
 	MOVQ   key_len+64(FP), R8
 
+	PCALIGN $64
 loop2:
 	VBROADCASTSS (DI), Y2
 	VFMADD231PS  (SI), Y2, Y0
@@ -3265,6 +3318,7 @@ wide:
 	MOVQ    q_base+104(FP), R10
 	MOVQ    decay_len+64(FP), R11
 
+	PCALIGN $64
 loop1:
 	VBROADCASTSS (R8), Y8
 	VBROADCASTSS (R9), Y9
@@ -3320,6 +3374,7 @@ sixteen:
 	MOVQ    q_base+104(FP), R10
 	MOVQ    decay_len+64(FP), R11
 
+	PCALIGN $64
 loop2:
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS (R9), Y5

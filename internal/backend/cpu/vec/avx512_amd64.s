@@ -11,6 +11,7 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z0
 	VXORPS       c80000000AVX512<>+0(SB), Z0, Z1
@@ -283,6 +284,7 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      c41680000AVX512<>+0(SB), Z1
@@ -600,6 +602,7 @@ TEXT ·geluTanhAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      c3fcc422aAVX512<>+0(SB), Z1
@@ -678,6 +681,7 @@ TEXT ·reluAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Z0
 	VXORPS  Z1, Z1, Z1
@@ -697,6 +701,7 @@ TEXT ·relu2AVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Z0
 	VXORPS  Z1, Z1, Z1
@@ -717,6 +722,7 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      c3f800000AVX512<>+0(SB), Z1
@@ -756,6 +762,7 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z0
 	VANDPS       c7fffffffAVX512<>+0(SB), Z0, Z1
@@ -938,6 +945,7 @@ TEXT ·softplusAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      c80000000AVX512<>+0(SB), Z1
@@ -1080,6 +1088,7 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z0
 	VMOVUPS      cc2d00000AVX512<>+0(SB), Z1
@@ -1116,6 +1125,7 @@ TEXT ·scaleAVX512(SB), NOSPLIT, $0-52
 	VBROADCASTSS f+48(FP), Z0
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Z1
 	VMULPS  Z0, Z1, Z1
@@ -1135,6 +1145,7 @@ TEXT ·subConstAVX512(SB), NOSPLIT, $0-52
 	VBROADCASTSS c+48(FP), Z0
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Z1
 	VSUBPS  Z0, Z1, Z1
@@ -1154,6 +1165,7 @@ TEXT ·softCapAVX512(SB), NOSPLIT, $0-52
 	VBROADCASTSS c+48(FP), Z0
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z1
 	VDIVPS       Z0, Z1, Z1
@@ -1213,6 +1225,7 @@ TEXT ·axpyAVX512(SB), NOSPLIT, $0-52
 	VBROADCASTSS f+48(FP), Z0
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Z1
 	VMOVUPS     (CX), Z2
@@ -1234,6 +1247,7 @@ TEXT ·axpbyAVX512(SB), NOSPLIT, $0-56
 	VBROADCASTSS q+52(FP), Z1
 	MOVQ         dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Z2
 	VMOVUPS     (CX), Z3
@@ -1255,6 +1269,7 @@ TEXT ·addAVX512(SB), NOSPLIT, $0-72
 	MOVQ y_base+48(FP), DX
 	MOVQ dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Z0
 	VMOVUPS (DX), Z1
@@ -1276,6 +1291,7 @@ TEXT ·mulAVX512(SB), NOSPLIT, $0-72
 	MOVQ y_base+48(FP), DX
 	MOVQ dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Z0
 	VMOVUPS (DX), Z1
@@ -1297,6 +1313,7 @@ TEXT ·mulAddAVX512(SB), NOSPLIT, $0-72
 	MOVQ y_base+48(FP), DX
 	MOVQ dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Z0
 	VMOVUPS     (CX), Z1
@@ -1320,6 +1337,7 @@ TEXT ·scaleMulAVX512(SB), NOSPLIT, $0-76
 	VBROADCASTSS f+72(FP), Z0
 	MOVQ         dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (CX), Z1
 	VMOVUPS (DX), Z2
@@ -1344,6 +1362,7 @@ TEXT ·scaleFMAAVX512(SB), NOSPLIT, $0-100
 	VBROADCASTSS f+96(FP), Z0
 	MOVQ         dst_len+8(FP), SI
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (CX), Z1
 	VMOVUPS     (DX), Z2
@@ -1370,6 +1389,7 @@ TEXT ·oaiAVX512(SB), NOSPLIT, $0-80
 	VBROADCASTSS alpha+76(FP), Z1
 	MOVQ         dst_len+8(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (CX), Z2
 	VMOVUPS      (DX), Z3
@@ -1418,6 +1438,7 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-32
 	VMOVUPS (CX), Z0
 	MOVQ    x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (AX), Z1
 	VADDPS  Z1, Z0, Z0
@@ -1437,6 +1458,7 @@ TEXT ·sumSqAVX512(SB), NOSPLIT, $0-32
 	VMOVUPS (CX), Z0
 	MOVQ    x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Z1
 	VFMADD231PS Z1, Z1, Z0
@@ -1455,6 +1477,7 @@ TEXT ·maxOfAVX512(SB), NOSPLIT, $0-32
 	VMOVUPS (CX), Z0
 	MOVQ    x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (AX), Z1
 	VMAXPS  Z1, Z0, Z0
@@ -1475,6 +1498,7 @@ TEXT ·scaleMaxAVX512(SB), NOSPLIT, $0-40
 	VMOVUPS      (CX), Z1
 	MOVQ         x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS (AX), Z2
 	VMULPS  Z0, Z2, Z2
@@ -1497,6 +1521,7 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-40
 	VMOVUPS      (CX), Z1
 	MOVQ         x_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS      (AX), Z2
 	VSUBPS       Z0, Z2, Z2
@@ -1535,6 +1560,7 @@ TEXT ·toHalfAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS   (CX), Z0
 	VCVTPS2PH $0x00, Z0, (AX)
@@ -1552,6 +1578,7 @@ TEXT ·fromHalfAVX512(SB), NOSPLIT, $0-48
 	MOVQ x_base+24(FP), CX
 	MOVQ dst_len+8(FP), DX
 
+	PCALIGN $64
 loop1:
 	VCVTPH2PS (CX), Z0
 	VMOVUPS   Z0, (AX)
@@ -1571,6 +1598,7 @@ TEXT ·rotateAVX512(SB), NOSPLIT, $0-96
 	MOVQ sin_base+72(FP), BX
 	MOVQ x_len+8(FP), SI
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Z0
 	VMOVUPS     (CX), Z1
@@ -1600,6 +1628,7 @@ TEXT ·rotateIAVX512(SB), NOSPLIT, $0-72
 	MOVQ sin_base+48(FP), DX
 	MOVQ cos_len+32(FP), BX
 
+	PCALIGN $64
 loop1:
 	VMOVUPS     (AX), Z0
 	VMOVUPS     64(AX), Z1
@@ -1721,6 +1750,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -1780,6 +1810,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -1856,6 +1887,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -1949,6 +1981,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -2059,6 +2092,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -2186,6 +2220,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -2330,6 +2365,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -2491,6 +2527,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	ADDQ         $+64, R9
@@ -2655,6 +2692,7 @@ wide:
 	ADDQ    R9, R8
 	MOVQ    keys+40(FP), R9
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R8)
 	PREFETCHT0   64(R8)
@@ -2696,6 +2734,7 @@ sixteen:
 	ADDQ    R9, R8
 	MOVQ    keys+40(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0       (R8)
 	ADDQ             BX, R8
@@ -2750,6 +2789,7 @@ wide:
 	ADDQ    R10, R9
 	MOVQ    keys+40(FP), R10
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -2809,6 +2849,7 @@ sixteen:
 	ADDQ    R10, R9
 	MOVQ    keys+40(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0       (R9)
 	ADDQ             BX, R9
@@ -2877,6 +2918,7 @@ wide:
 	ADDQ    R11, R10
 	MOVQ    keys+40(FP), R11
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R10)
 	PREFETCHT0   64(R10)
@@ -2954,6 +2996,7 @@ sixteen:
 	ADDQ    R11, R10
 	MOVQ    keys+40(FP), R11
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0       (R10)
 	ADDQ             BX, R10
@@ -3036,6 +3079,7 @@ wide:
 	ADDQ    R12, R11
 	MOVQ    keys+40(FP), R12
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
@@ -3131,6 +3175,7 @@ sixteen:
 	ADDQ    R12, R11
 	MOVQ    keys+40(FP), R12
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0       (R11)
 	ADDQ             BX, R11
@@ -3189,6 +3234,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -3249,6 +3295,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -3326,6 +3373,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -3420,6 +3468,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -3531,6 +3580,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -3659,6 +3709,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -3804,6 +3855,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -3966,6 +4018,7 @@ loop1:
 	ADDQ   R10, R9
 	MOVQ   dims+16(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -4131,6 +4184,7 @@ wide:
 	ADDQ    R9, R8
 	MOVQ    keys+40(FP), R9
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R8)
 	PREFETCHT0   64(R8)
@@ -4174,6 +4228,7 @@ sixteen:
 	ADDQ    R9, R8
 	MOVQ    keys+40(FP), R9
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0       (R8)
 	ADDQ             BX, R8
@@ -4228,6 +4283,7 @@ wide:
 	ADDQ    R10, R9
 	MOVQ    keys+40(FP), R10
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R9)
 	PREFETCHT0   64(R9)
@@ -4289,6 +4345,7 @@ sixteen:
 	ADDQ    R10, R9
 	MOVQ    keys+40(FP), R10
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0       (R9)
 	ADDQ             BX, R9
@@ -4357,6 +4414,7 @@ wide:
 	ADDQ    R11, R10
 	MOVQ    keys+40(FP), R11
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R10)
 	PREFETCHT0   64(R10)
@@ -4436,6 +4494,7 @@ sixteen:
 	ADDQ    R11, R10
 	MOVQ    keys+40(FP), R11
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0       (R10)
 	ADDQ             BX, R10
@@ -4518,6 +4577,7 @@ wide:
 	ADDQ    R12, R11
 	MOVQ    keys+40(FP), R12
 
+	PCALIGN $64
 loop1:
 	PREFETCHT0   (R11)
 	PREFETCHT0   64(R11)
@@ -4615,6 +4675,7 @@ sixteen:
 	ADDQ    R12, R11
 	MOVQ    keys+40(FP), R12
 
+	PCALIGN $64
 loop2:
 	PREFETCHT0       (R11)
 	ADDQ             BX, R11
@@ -4672,6 +4733,7 @@ wide:
 	MOVQ   key_base+56(FP), DI
 	MOVQ   key_len+64(FP), R8
 
+	PCALIGN $64
 loop1:
 	VBROADCASTSS (DI), Z4
 	VFMADD231PS  (SI), Z4, Z0
@@ -4701,6 +4763,7 @@ sixteen:
 	MOVQ   key_base+56(FP), DI
 	MOVQ   key_len+64(FP), R8
 
+	PCALIGN $64
 loop2:
 	VBROADCASTSS (DI), Z1
 	VFMADD231PS  (SI), Z1, Z0
@@ -4747,6 +4810,7 @@ wide:
 	MOVQ    q_base+104(FP), R10
 	MOVQ    decay_len+64(FP), R11
 
+	PCALIGN $64
 loop1:
 	VBROADCASTSS (R8), Z8
 	VBROADCASTSS (R9), Z9
@@ -4800,6 +4864,7 @@ sixteen:
 	MOVQ    q_base+104(FP), R10
 	MOVQ    decay_len+64(FP), R11
 
+	PCALIGN $64
 loop2:
 	VBROADCASTSS (R8), Z2
 	VBROADCASTSS (R9), Z3

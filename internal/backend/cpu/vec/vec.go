@@ -7,7 +7,7 @@
 // same bits, NaN payloads excepted.
 package vec
 
-//go:generate sh -c "cd _asm && go run ."
+//go:generate sh -c "cd _asm && go run . && ../../align-loops ../avx512_amd64.s ../avx2_amd64.s"
 
 import (
 	"math"
