@@ -158,7 +158,7 @@ func (p *pool) takeFrom(w, from int) bool {
 		if lo >= hi {
 			return false
 		}
-		part := 4
+		part := 8
 		if w != from {
 			part = 2 // of what its worker, held up or late, has left
 		}
