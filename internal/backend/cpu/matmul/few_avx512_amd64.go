@@ -5,286 +5,286 @@
 package matmul
 
 //go:noescape
-func fewQ4_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_1_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_1_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_1_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_1_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ8_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ8_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ8_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ8_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ8_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ8_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func pairQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewMXFP4_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewMXFP4_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewMXFP4_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewMXFP4_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewMXFP4_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewMXFP4_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewMXFP4_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewMXFP4_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewMXFP4_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewMXFP4_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewMXFP4_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewMXFP4_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewMXFP4_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewMXFP4_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewMXFP4_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewMXFP4_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ4_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ4_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ5_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ5_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ6_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ6_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ6_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ6_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ6_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ6_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ6_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ6_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ6_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ6_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ6_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ6_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ6_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ6_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func fewQ6_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+func fewQ6_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)

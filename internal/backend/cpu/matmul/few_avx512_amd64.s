@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func fewQ4_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_0_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_0_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
@@ -15,10 +15,8 @@ TEXT ·fewQ4_0_1_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -34,9 +32,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (SI)
-	PREFETCHT1    64(DI)
+	PREFETCHT1    64(SI)
 	PREFETCHT1    128(SI)
-	PREFETCHT1    192(DI)
+	PREFETCHT1    192(SI)
 	PREFETCHT1    256(SI)
 	VCVTPH2PS     (AX), Z0
 	VPBROADCASTD  40(BX), Z4
@@ -77,9 +75,9 @@ unit:
 	VFMADD231PS   Z0, Z4, Z3
 	DECQ          CX
 	JZ            sum
-	PREFETCHT1    320(DI)
+	PREFETCHT1    320(SI)
 	PREFETCHT1    384(SI)
-	PREFETCHT1    448(DI)
+	PREFETCHT1    448(SI)
 	PREFETCHT1    512(SI)
 	VCVTPH2PS     32(AX), Z0
 	VPBROADCASTD  88(BX), Z4
@@ -120,7 +118,6 @@ unit:
 	VFMADD231PS   Z0, Z4, Z3
 	ADDQ          $+576, AX
 	ADDQ          $+576, SI
-	ADDQ          $+576, DI
 	ADDQ          $+96, BX
 	DECQ          CX
 	JNZ           unit
@@ -141,9 +138,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_0_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_0_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -152,10 +149,8 @@ TEXT ·fewQ4_0_2_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -172,9 +167,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
 	VCVTPH2PS     (CX), Z3
 	VPBROADCASTD  40(SI), Z6
@@ -227,9 +222,9 @@ unit:
 	VFMADD231PS   Z0, Z7, Z5
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R8)
+	PREFETCHT1    320(DI)
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
 	VCVTPH2PS     32(CX), Z3
 	VPBROADCASTD  88(SI), Z6
@@ -282,7 +277,6 @@ unit:
 	VFMADD231PS   Z0, Z7, Z5
 	ADDQ          $+576, CX
 	ADDQ          $+576, DI
-	ADDQ          $+576, R8
 	ADDQ          $+96, SI
 	DECQ          DX
 	JNZ           unit
@@ -307,9 +301,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_0_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_0_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -318,10 +312,8 @@ TEXT ·fewQ4_0_3_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -339,9 +331,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
 	VCVTPH2PS     (CX), Z3
 	VPBROADCASTD  40(SI), Z7
@@ -406,9 +398,9 @@ unit:
 	VFMADD231PS   Z0, Z9, Z6
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R8)
+	PREFETCHT1    320(DI)
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
 	VCVTPH2PS     32(CX), Z3
 	VPBROADCASTD  88(SI), Z7
@@ -473,7 +465,6 @@ unit:
 	VFMADD231PS   Z0, Z9, Z6
 	ADDQ          $+576, CX
 	ADDQ          $+576, DI
-	ADDQ          $+576, R8
 	ADDQ          $+96, SI
 	DECQ          DX
 	JNZ           unit
@@ -502,9 +493,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_0_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_0_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -513,10 +504,8 @@ TEXT ·fewQ4_0_4_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -537,9 +526,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
 	VCVTPH2PS     (CX), Z3
 	VPBROADCASTD  40(SI), Z8
@@ -616,9 +605,9 @@ unit:
 	VFMADD231PS   Z0, Z11, Z7
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VCVTPH2PS     32(CX), Z3
 	VPBROADCASTD  88(SI), Z8
@@ -695,7 +684,6 @@ unit:
 	VFMADD231PS   Z0, Z11, Z7
 	ADDQ          $+576, CX
 	ADDQ          $+576, R8
-	ADDQ          $+576, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -729,9 +717,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_0_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_0_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -740,10 +728,8 @@ TEXT ·fewQ4_0_5_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -765,9 +751,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
 	VCVTPH2PS     (CX), Z3
 	VPBROADCASTD  40(SI), Z9
@@ -856,9 +842,9 @@ unit:
 	VFMADD231PS   Z0, Z13, Z8
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VCVTPH2PS     32(CX), Z3
 	VPBROADCASTD  88(SI), Z9
@@ -947,7 +933,6 @@ unit:
 	VFMADD231PS   Z0, Z13, Z8
 	ADDQ          $+576, CX
 	ADDQ          $+576, R8
-	ADDQ          $+576, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -985,9 +970,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_0_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_0_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -996,10 +981,8 @@ TEXT ·fewQ4_0_6_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -1022,9 +1005,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
 	VCVTPH2PS     (CX), Z3
 	VPBROADCASTD  40(SI), Z10
@@ -1125,9 +1108,9 @@ unit:
 	VFMADD231PS   Z0, Z15, Z9
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VCVTPH2PS     32(CX), Z3
 	VPBROADCASTD  88(SI), Z10
@@ -1228,7 +1211,6 @@ unit:
 	VFMADD231PS   Z0, Z15, Z9
 	ADDQ          $+576, CX
 	ADDQ          $+576, R8
-	ADDQ          $+576, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -1270,9 +1252,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_0_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_0_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -1281,10 +1263,8 @@ TEXT ·fewQ4_0_7_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -1310,9 +1290,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
 	VCVTPH2PS     (CX), Z3
 	VPBROADCASTD  40(SI), Z11
@@ -1425,9 +1405,9 @@ unit:
 	VFMADD231PS   Z0, Z17, Z10
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R10)
+	PREFETCHT1    320(R9)
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
 	VCVTPH2PS     32(CX), Z3
 	VPBROADCASTD  88(SI), Z11
@@ -1540,7 +1520,6 @@ unit:
 	VFMADD231PS   Z0, Z17, Z10
 	ADDQ          $+576, CX
 	ADDQ          $+576, R9
-	ADDQ          $+576, R10
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	ADDQ          $+96, R8
@@ -1587,9 +1566,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_0_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_0_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -1598,10 +1577,8 @@ TEXT ·fewQ4_0_8_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -1628,9 +1605,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
 	VCVTPH2PS     (CX), Z3
 	VPBROADCASTD  40(SI), Z12
@@ -1755,9 +1732,9 @@ unit:
 	VFMADD231PS   Z0, Z19, Z11
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R10)
+	PREFETCHT1    320(R9)
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
 	VCVTPH2PS     32(CX), Z3
 	VPBROADCASTD  88(SI), Z12
@@ -1882,7 +1859,6 @@ unit:
 	VFMADD231PS   Z0, Z19, Z11
 	ADDQ          $+576, CX
 	ADDQ          $+576, R9
-	ADDQ          $+576, R10
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	ADDQ          $+96, R8
@@ -1933,22 +1909,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_0_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_0_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x78787878, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R9
+	MOVQ         wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -1967,17 +1941,17 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
-	PREFETCHT1   64(R8)
+	PREFETCHT1   64(DI)
 	PREFETCHT1   128(DI)
-	PREFETCHT1   192(R8)
+	PREFETCHT1   192(DI)
 	PREFETCHT1   256(DI)
-	PREFETCHT1   320(R8)
+	PREFETCHT1   320(DI)
 	PREFETCHT1   384(DI)
-	PREFETCHT1   448(R8)
+	PREFETCHT1   448(DI)
 	PREFETCHT1   512(DI)
-	PREFETCHT1   576(R8)
+	PREFETCHT1   576(DI)
 	VCVTPH2PS    (CX), Z3
-	VCVTPH2PS    (CX)(R9*1), Z4
+	VCVTPH2PS    (CX)(R8*1), Z4
 	VPBROADCASTD 40(SI), Z7
 	VPSRAD       $0x04, Z7, Z7
 	VMOVDQA64    Z7, Z11
@@ -1985,7 +1959,7 @@ unit:
 	VPSRAD       $0x04, Z8, Z8
 	VMOVDQA64    Z8, Z12
 	VPANDD       64(CX), Z2, Z1
-	VPANDD       64(CX)(R9*1), Z2, Z13
+	VPANDD       64(CX)(R8*1), Z2, Z13
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z13, Z11
@@ -1993,7 +1967,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z13, Z12
 	VPANDD       128(CX), Z2, Z1
-	VPANDD       128(CX)(R9*1), Z2, Z13
+	VPANDD       128(CX)(R8*1), Z2, Z13
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z13, Z11
@@ -2001,7 +1975,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z13, Z12
 	VPANDD       192(CX), Z2, Z1
-	VPANDD       192(CX)(R9*1), Z2, Z13
+	VPANDD       192(CX)(R8*1), Z2, Z13
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z13, Z11
@@ -2009,7 +1983,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z13, Z12
 	VPANDD       256(CX), Z2, Z1
-	VPANDD       256(CX)(R9*1), Z2, Z13
+	VPANDD       256(CX)(R8*1), Z2, Z13
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z13, Z11
@@ -2019,7 +1993,7 @@ unit:
 	VMOVDQU64    64(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    64(CX)(R9*1), Z13
+	VMOVDQU64    64(CX)(R8*1), Z13
 	VPSRLW       $0x04, Z13, Z13
 	VPANDD       Z2, Z13, Z13
 	VPBROADCASTD 16(SI), Z0
@@ -2031,7 +2005,7 @@ unit:
 	VMOVDQU64    128(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    128(CX)(R9*1), Z13
+	VMOVDQU64    128(CX)(R8*1), Z13
 	VPSRLW       $0x04, Z13, Z13
 	VPANDD       Z2, Z13, Z13
 	VPBROADCASTD 20(SI), Z0
@@ -2043,7 +2017,7 @@ unit:
 	VMOVDQU64    192(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    192(CX)(R9*1), Z13
+	VMOVDQU64    192(CX)(R8*1), Z13
 	VPSRLW       $0x04, Z13, Z13
 	VPANDD       Z2, Z13, Z13
 	VPBROADCASTD 24(SI), Z0
@@ -2055,7 +2029,7 @@ unit:
 	VMOVDQU64    256(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    256(CX)(R9*1), Z13
+	VMOVDQU64    256(CX)(R8*1), Z13
 	VPSRLW       $0x04, Z13, Z13
 	VPANDD       Z2, Z13, Z13
 	VPBROADCASTD 28(SI), Z0
@@ -2081,15 +2055,15 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   640(DI)
-	PREFETCHT1   704(R8)
+	PREFETCHT1   704(DI)
 	PREFETCHT1   768(DI)
-	PREFETCHT1   832(R8)
+	PREFETCHT1   832(DI)
 	PREFETCHT1   896(DI)
-	PREFETCHT1   960(R8)
+	PREFETCHT1   960(DI)
 	PREFETCHT1   1024(DI)
-	PREFETCHT1   1088(R8)
+	PREFETCHT1   1088(DI)
 	VCVTPH2PS    32(CX), Z3
-	VCVTPH2PS    32(CX)(R9*1), Z4
+	VCVTPH2PS    32(CX)(R8*1), Z4
 	VPBROADCASTD 88(SI), Z7
 	VPSRAD       $0x04, Z7, Z7
 	VMOVDQA64    Z7, Z11
@@ -2097,7 +2071,7 @@ unit:
 	VPSRAD       $0x04, Z8, Z8
 	VMOVDQA64    Z8, Z12
 	VPANDD       320(CX), Z2, Z1
-	VPANDD       320(CX)(R9*1), Z2, Z13
+	VPANDD       320(CX)(R8*1), Z2, Z13
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z13, Z11
@@ -2105,7 +2079,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z13, Z12
 	VPANDD       384(CX), Z2, Z1
-	VPANDD       384(CX)(R9*1), Z2, Z13
+	VPANDD       384(CX)(R8*1), Z2, Z13
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z13, Z11
@@ -2113,7 +2087,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z13, Z12
 	VPANDD       448(CX), Z2, Z1
-	VPANDD       448(CX)(R9*1), Z2, Z13
+	VPANDD       448(CX)(R8*1), Z2, Z13
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z13, Z11
@@ -2121,7 +2095,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z13, Z12
 	VPANDD       512(CX), Z2, Z1
-	VPANDD       512(CX)(R9*1), Z2, Z13
+	VPANDD       512(CX)(R8*1), Z2, Z13
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z13, Z11
@@ -2131,7 +2105,7 @@ unit:
 	VMOVDQU64    320(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    320(CX)(R9*1), Z13
+	VMOVDQU64    320(CX)(R8*1), Z13
 	VPSRLW       $0x04, Z13, Z13
 	VPANDD       Z2, Z13, Z13
 	VPBROADCASTD 64(SI), Z0
@@ -2143,7 +2117,7 @@ unit:
 	VMOVDQU64    384(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    384(CX)(R9*1), Z13
+	VMOVDQU64    384(CX)(R8*1), Z13
 	VPSRLW       $0x04, Z13, Z13
 	VPANDD       Z2, Z13, Z13
 	VPBROADCASTD 68(SI), Z0
@@ -2155,7 +2129,7 @@ unit:
 	VMOVDQU64    448(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    448(CX)(R9*1), Z13
+	VMOVDQU64    448(CX)(R8*1), Z13
 	VPSRLW       $0x04, Z13, Z13
 	VPANDD       Z2, Z13, Z13
 	VPBROADCASTD 72(SI), Z0
@@ -2167,7 +2141,7 @@ unit:
 	VMOVDQU64    512(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    512(CX)(R9*1), Z13
+	VMOVDQU64    512(CX)(R8*1), Z13
 	VPSRLW       $0x04, Z13, Z13
 	VPANDD       Z2, Z13, Z13
 	VPBROADCASTD 76(SI), Z0
@@ -2192,7 +2166,6 @@ unit:
 	VFMADD231PS  Z1, Z12, Z10
 	ADDQ         $+576, CX
 	ADDQ         $+1152, DI
-	ADDQ         $+1152, R8
 	ADDQ         $+96, SI
 	DECQ         DX
 	JNZ          unit
@@ -2224,22 +2197,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_0_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_0_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x78787878, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R9
+	MOVQ         wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -2260,17 +2231,17 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
-	PREFETCHT1   64(R8)
+	PREFETCHT1   64(DI)
 	PREFETCHT1   128(DI)
-	PREFETCHT1   192(R8)
+	PREFETCHT1   192(DI)
 	PREFETCHT1   256(DI)
-	PREFETCHT1   320(R8)
+	PREFETCHT1   320(DI)
 	PREFETCHT1   384(DI)
-	PREFETCHT1   448(R8)
+	PREFETCHT1   448(DI)
 	PREFETCHT1   512(DI)
-	PREFETCHT1   576(R8)
+	PREFETCHT1   576(DI)
 	VCVTPH2PS    (CX), Z3
-	VCVTPH2PS    (CX)(R9*1), Z4
+	VCVTPH2PS    (CX)(R8*1), Z4
 	VPBROADCASTD 40(SI), Z8
 	VPSRAD       $0x04, Z8, Z8
 	VMOVDQA64    Z8, Z14
@@ -2281,7 +2252,7 @@ unit:
 	VPSRAD       $0x04, Z10, Z10
 	VMOVDQA64    Z10, Z16
 	VPANDD       64(CX), Z2, Z1
-	VPANDD       64(CX)(R9*1), Z2, Z17
+	VPANDD       64(CX)(R8*1), Z2, Z17
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z17, Z14
@@ -2292,7 +2263,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z17, Z16
 	VPANDD       128(CX), Z2, Z1
-	VPANDD       128(CX)(R9*1), Z2, Z17
+	VPANDD       128(CX)(R8*1), Z2, Z17
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z17, Z14
@@ -2303,7 +2274,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z17, Z16
 	VPANDD       192(CX), Z2, Z1
-	VPANDD       192(CX)(R9*1), Z2, Z17
+	VPANDD       192(CX)(R8*1), Z2, Z17
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z17, Z14
@@ -2314,7 +2285,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z17, Z16
 	VPANDD       256(CX), Z2, Z1
-	VPANDD       256(CX)(R9*1), Z2, Z17
+	VPANDD       256(CX)(R8*1), Z2, Z17
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z17, Z14
@@ -2327,7 +2298,7 @@ unit:
 	VMOVDQU64    64(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    64(CX)(R9*1), Z17
+	VMOVDQU64    64(CX)(R8*1), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       Z2, Z17, Z17
 	VPBROADCASTD 16(SI), Z0
@@ -2342,7 +2313,7 @@ unit:
 	VMOVDQU64    128(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    128(CX)(R9*1), Z17
+	VMOVDQU64    128(CX)(R8*1), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       Z2, Z17, Z17
 	VPBROADCASTD 20(SI), Z0
@@ -2357,7 +2328,7 @@ unit:
 	VMOVDQU64    192(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    192(CX)(R9*1), Z17
+	VMOVDQU64    192(CX)(R8*1), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       Z2, Z17, Z17
 	VPBROADCASTD 24(SI), Z0
@@ -2372,7 +2343,7 @@ unit:
 	VMOVDQU64    256(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    256(CX)(R9*1), Z17
+	VMOVDQU64    256(CX)(R8*1), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       Z2, Z17, Z17
 	VPBROADCASTD 28(SI), Z0
@@ -2408,15 +2379,15 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   640(DI)
-	PREFETCHT1   704(R8)
+	PREFETCHT1   704(DI)
 	PREFETCHT1   768(DI)
-	PREFETCHT1   832(R8)
+	PREFETCHT1   832(DI)
 	PREFETCHT1   896(DI)
-	PREFETCHT1   960(R8)
+	PREFETCHT1   960(DI)
 	PREFETCHT1   1024(DI)
-	PREFETCHT1   1088(R8)
+	PREFETCHT1   1088(DI)
 	VCVTPH2PS    32(CX), Z3
-	VCVTPH2PS    32(CX)(R9*1), Z4
+	VCVTPH2PS    32(CX)(R8*1), Z4
 	VPBROADCASTD 88(SI), Z8
 	VPSRAD       $0x04, Z8, Z8
 	VMOVDQA64    Z8, Z14
@@ -2427,7 +2398,7 @@ unit:
 	VPSRAD       $0x04, Z10, Z10
 	VMOVDQA64    Z10, Z16
 	VPANDD       320(CX), Z2, Z1
-	VPANDD       320(CX)(R9*1), Z2, Z17
+	VPANDD       320(CX)(R8*1), Z2, Z17
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z17, Z14
@@ -2438,7 +2409,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z17, Z16
 	VPANDD       384(CX), Z2, Z1
-	VPANDD       384(CX)(R9*1), Z2, Z17
+	VPANDD       384(CX)(R8*1), Z2, Z17
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z17, Z14
@@ -2449,7 +2420,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z17, Z16
 	VPANDD       448(CX), Z2, Z1
-	VPANDD       448(CX)(R9*1), Z2, Z17
+	VPANDD       448(CX)(R8*1), Z2, Z17
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z17, Z14
@@ -2460,7 +2431,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z17, Z16
 	VPANDD       512(CX), Z2, Z1
-	VPANDD       512(CX)(R9*1), Z2, Z17
+	VPANDD       512(CX)(R8*1), Z2, Z17
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z17, Z14
@@ -2473,7 +2444,7 @@ unit:
 	VMOVDQU64    320(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    320(CX)(R9*1), Z17
+	VMOVDQU64    320(CX)(R8*1), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       Z2, Z17, Z17
 	VPBROADCASTD 64(SI), Z0
@@ -2488,7 +2459,7 @@ unit:
 	VMOVDQU64    384(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    384(CX)(R9*1), Z17
+	VMOVDQU64    384(CX)(R8*1), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       Z2, Z17, Z17
 	VPBROADCASTD 68(SI), Z0
@@ -2503,7 +2474,7 @@ unit:
 	VMOVDQU64    448(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    448(CX)(R9*1), Z17
+	VMOVDQU64    448(CX)(R8*1), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       Z2, Z17, Z17
 	VPBROADCASTD 72(SI), Z0
@@ -2518,7 +2489,7 @@ unit:
 	VMOVDQU64    512(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    512(CX)(R9*1), Z17
+	VMOVDQU64    512(CX)(R8*1), Z17
 	VPSRLW       $0x04, Z17, Z17
 	VPANDD       Z2, Z17, Z17
 	VPBROADCASTD 76(SI), Z0
@@ -2553,7 +2524,6 @@ unit:
 	VFMADD231PS  Z1, Z16, Z13
 	ADDQ         $+576, CX
 	ADDQ         $+1152, DI
-	ADDQ         $+1152, R8
 	ADDQ         $+96, SI
 	DECQ         DX
 	JNZ          unit
@@ -2592,22 +2562,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_0_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_0_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x78787878, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -2632,17 +2600,17 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	VCVTPH2PS    (CX), Z3
-	VCVTPH2PS    (CX)(R10*1), Z4
+	VCVTPH2PS    (CX)(R9*1), Z4
 	VPBROADCASTD 40(SI), Z9
 	VPSRAD       $0x04, Z9, Z9
 	VMOVDQA64    Z9, Z17
@@ -2656,7 +2624,7 @@ unit:
 	VPSRAD       $0x04, Z12, Z12
 	VMOVDQA64    Z12, Z20
 	VPANDD       64(CX), Z2, Z1
-	VPANDD       64(CX)(R10*1), Z2, Z21
+	VPANDD       64(CX)(R9*1), Z2, Z21
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z21, Z17
@@ -2670,7 +2638,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z12
 	VPDPBUSD     Z0, Z21, Z20
 	VPANDD       128(CX), Z2, Z1
-	VPANDD       128(CX)(R10*1), Z2, Z21
+	VPANDD       128(CX)(R9*1), Z2, Z21
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z21, Z17
@@ -2684,7 +2652,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z12
 	VPDPBUSD     Z0, Z21, Z20
 	VPANDD       192(CX), Z2, Z1
-	VPANDD       192(CX)(R10*1), Z2, Z21
+	VPANDD       192(CX)(R9*1), Z2, Z21
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z21, Z17
@@ -2698,7 +2666,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z12
 	VPDPBUSD     Z0, Z21, Z20
 	VPANDD       256(CX), Z2, Z1
-	VPANDD       256(CX)(R10*1), Z2, Z21
+	VPANDD       256(CX)(R9*1), Z2, Z21
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z21, Z17
@@ -2714,7 +2682,7 @@ unit:
 	VMOVDQU64    64(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    64(CX)(R10*1), Z21
+	VMOVDQU64    64(CX)(R9*1), Z21
 	VPSRLW       $0x04, Z21, Z21
 	VPANDD       Z2, Z21, Z21
 	VPBROADCASTD 16(SI), Z0
@@ -2732,7 +2700,7 @@ unit:
 	VMOVDQU64    128(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    128(CX)(R10*1), Z21
+	VMOVDQU64    128(CX)(R9*1), Z21
 	VPSRLW       $0x04, Z21, Z21
 	VPANDD       Z2, Z21, Z21
 	VPBROADCASTD 20(SI), Z0
@@ -2750,7 +2718,7 @@ unit:
 	VMOVDQU64    192(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    192(CX)(R10*1), Z21
+	VMOVDQU64    192(CX)(R9*1), Z21
 	VPSRLW       $0x04, Z21, Z21
 	VPANDD       Z2, Z21, Z21
 	VPBROADCASTD 24(SI), Z0
@@ -2768,7 +2736,7 @@ unit:
 	VMOVDQU64    256(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    256(CX)(R10*1), Z21
+	VMOVDQU64    256(CX)(R9*1), Z21
 	VPSRLW       $0x04, Z21, Z21
 	VPANDD       Z2, Z21, Z21
 	VPBROADCASTD 28(SI), Z0
@@ -2814,15 +2782,15 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	VCVTPH2PS    32(CX), Z3
-	VCVTPH2PS    32(CX)(R10*1), Z4
+	VCVTPH2PS    32(CX)(R9*1), Z4
 	VPBROADCASTD 88(SI), Z9
 	VPSRAD       $0x04, Z9, Z9
 	VMOVDQA64    Z9, Z17
@@ -2836,7 +2804,7 @@ unit:
 	VPSRAD       $0x04, Z12, Z12
 	VMOVDQA64    Z12, Z20
 	VPANDD       320(CX), Z2, Z1
-	VPANDD       320(CX)(R10*1), Z2, Z21
+	VPANDD       320(CX)(R9*1), Z2, Z21
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z21, Z17
@@ -2850,7 +2818,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z12
 	VPDPBUSD     Z0, Z21, Z20
 	VPANDD       384(CX), Z2, Z1
-	VPANDD       384(CX)(R10*1), Z2, Z21
+	VPANDD       384(CX)(R9*1), Z2, Z21
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z21, Z17
@@ -2864,7 +2832,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z12
 	VPDPBUSD     Z0, Z21, Z20
 	VPANDD       448(CX), Z2, Z1
-	VPANDD       448(CX)(R10*1), Z2, Z21
+	VPANDD       448(CX)(R9*1), Z2, Z21
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z21, Z17
@@ -2878,7 +2846,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z12
 	VPDPBUSD     Z0, Z21, Z20
 	VPANDD       512(CX), Z2, Z1
-	VPANDD       512(CX)(R10*1), Z2, Z21
+	VPANDD       512(CX)(R9*1), Z2, Z21
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z21, Z17
@@ -2894,7 +2862,7 @@ unit:
 	VMOVDQU64    320(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    320(CX)(R10*1), Z21
+	VMOVDQU64    320(CX)(R9*1), Z21
 	VPSRLW       $0x04, Z21, Z21
 	VPANDD       Z2, Z21, Z21
 	VPBROADCASTD 64(SI), Z0
@@ -2912,7 +2880,7 @@ unit:
 	VMOVDQU64    384(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    384(CX)(R10*1), Z21
+	VMOVDQU64    384(CX)(R9*1), Z21
 	VPSRLW       $0x04, Z21, Z21
 	VPANDD       Z2, Z21, Z21
 	VPBROADCASTD 68(SI), Z0
@@ -2930,7 +2898,7 @@ unit:
 	VMOVDQU64    448(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    448(CX)(R10*1), Z21
+	VMOVDQU64    448(CX)(R9*1), Z21
 	VPSRLW       $0x04, Z21, Z21
 	VPANDD       Z2, Z21, Z21
 	VPBROADCASTD 72(SI), Z0
@@ -2948,7 +2916,7 @@ unit:
 	VMOVDQU64    512(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    512(CX)(R10*1), Z21
+	VMOVDQU64    512(CX)(R9*1), Z21
 	VPSRLW       $0x04, Z21, Z21
 	VPANDD       Z2, Z21, Z21
 	VPBROADCASTD 76(SI), Z0
@@ -2993,7 +2961,6 @@ unit:
 	VFMADD231PS  Z1, Z20, Z16
 	ADDQ         $+576, CX
 	ADDQ         $+1152, R8
-	ADDQ         $+1152, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -3040,22 +3007,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_0_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_0_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x78787878, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -3082,17 +3047,17 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	VCVTPH2PS    (CX), Z3
-	VCVTPH2PS    (CX)(R10*1), Z4
+	VCVTPH2PS    (CX)(R9*1), Z4
 	VPBROADCASTD 40(SI), Z10
 	VPSRAD       $0x04, Z10, Z10
 	VMOVDQA64    Z10, Z20
@@ -3109,7 +3074,7 @@ unit:
 	VPSRAD       $0x04, Z14, Z14
 	VMOVDQA64    Z14, Z24
 	VPANDD       64(CX), Z2, Z1
-	VPANDD       64(CX)(R10*1), Z2, Z25
+	VPANDD       64(CX)(R9*1), Z2, Z25
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z25, Z20
@@ -3126,7 +3091,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z14
 	VPDPBUSD     Z0, Z25, Z24
 	VPANDD       128(CX), Z2, Z1
-	VPANDD       128(CX)(R10*1), Z2, Z25
+	VPANDD       128(CX)(R9*1), Z2, Z25
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z25, Z20
@@ -3143,7 +3108,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z14
 	VPDPBUSD     Z0, Z25, Z24
 	VPANDD       192(CX), Z2, Z1
-	VPANDD       192(CX)(R10*1), Z2, Z25
+	VPANDD       192(CX)(R9*1), Z2, Z25
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z25, Z20
@@ -3160,7 +3125,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z14
 	VPDPBUSD     Z0, Z25, Z24
 	VPANDD       256(CX), Z2, Z1
-	VPANDD       256(CX)(R10*1), Z2, Z25
+	VPANDD       256(CX)(R9*1), Z2, Z25
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z25, Z20
@@ -3179,7 +3144,7 @@ unit:
 	VMOVDQU64    64(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    64(CX)(R10*1), Z25
+	VMOVDQU64    64(CX)(R9*1), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       Z2, Z25, Z25
 	VPBROADCASTD 16(SI), Z0
@@ -3200,7 +3165,7 @@ unit:
 	VMOVDQU64    128(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    128(CX)(R10*1), Z25
+	VMOVDQU64    128(CX)(R9*1), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       Z2, Z25, Z25
 	VPBROADCASTD 20(SI), Z0
@@ -3221,7 +3186,7 @@ unit:
 	VMOVDQU64    192(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    192(CX)(R10*1), Z25
+	VMOVDQU64    192(CX)(R9*1), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       Z2, Z25, Z25
 	VPBROADCASTD 24(SI), Z0
@@ -3242,7 +3207,7 @@ unit:
 	VMOVDQU64    256(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    256(CX)(R10*1), Z25
+	VMOVDQU64    256(CX)(R9*1), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       Z2, Z25, Z25
 	VPBROADCASTD 28(SI), Z0
@@ -3298,15 +3263,15 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	VCVTPH2PS    32(CX), Z3
-	VCVTPH2PS    32(CX)(R10*1), Z4
+	VCVTPH2PS    32(CX)(R9*1), Z4
 	VPBROADCASTD 88(SI), Z10
 	VPSRAD       $0x04, Z10, Z10
 	VMOVDQA64    Z10, Z20
@@ -3323,7 +3288,7 @@ unit:
 	VPSRAD       $0x04, Z14, Z14
 	VMOVDQA64    Z14, Z24
 	VPANDD       320(CX), Z2, Z1
-	VPANDD       320(CX)(R10*1), Z2, Z25
+	VPANDD       320(CX)(R9*1), Z2, Z25
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z25, Z20
@@ -3340,7 +3305,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z14
 	VPDPBUSD     Z0, Z25, Z24
 	VPANDD       384(CX), Z2, Z1
-	VPANDD       384(CX)(R10*1), Z2, Z25
+	VPANDD       384(CX)(R9*1), Z2, Z25
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z25, Z20
@@ -3357,7 +3322,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z14
 	VPDPBUSD     Z0, Z25, Z24
 	VPANDD       448(CX), Z2, Z1
-	VPANDD       448(CX)(R10*1), Z2, Z25
+	VPANDD       448(CX)(R9*1), Z2, Z25
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z25, Z20
@@ -3374,7 +3339,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z14
 	VPDPBUSD     Z0, Z25, Z24
 	VPANDD       512(CX), Z2, Z1
-	VPANDD       512(CX)(R10*1), Z2, Z25
+	VPANDD       512(CX)(R9*1), Z2, Z25
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z25, Z20
@@ -3393,7 +3358,7 @@ unit:
 	VMOVDQU64    320(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    320(CX)(R10*1), Z25
+	VMOVDQU64    320(CX)(R9*1), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       Z2, Z25, Z25
 	VPBROADCASTD 64(SI), Z0
@@ -3414,7 +3379,7 @@ unit:
 	VMOVDQU64    384(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    384(CX)(R10*1), Z25
+	VMOVDQU64    384(CX)(R9*1), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       Z2, Z25, Z25
 	VPBROADCASTD 68(SI), Z0
@@ -3435,7 +3400,7 @@ unit:
 	VMOVDQU64    448(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    448(CX)(R10*1), Z25
+	VMOVDQU64    448(CX)(R9*1), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       Z2, Z25, Z25
 	VPBROADCASTD 72(SI), Z0
@@ -3456,7 +3421,7 @@ unit:
 	VMOVDQU64    512(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    512(CX)(R10*1), Z25
+	VMOVDQU64    512(CX)(R9*1), Z25
 	VPSRLW       $0x04, Z25, Z25
 	VPANDD       Z2, Z25, Z25
 	VPBROADCASTD 76(SI), Z0
@@ -3511,7 +3476,6 @@ unit:
 	VFMADD231PS  Z1, Z24, Z19
 	ADDQ         $+576, CX
 	ADDQ         $+1152, R8
-	ADDQ         $+1152, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -3565,22 +3529,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_0_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_0_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x78787878, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -3609,17 +3571,17 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	VCVTPH2PS    (CX), Z3
-	VCVTPH2PS    (CX)(R10*1), Z4
+	VCVTPH2PS    (CX)(R9*1), Z4
 	VPBROADCASTD 40(SI), Z11
 	VPSRAD       $0x04, Z11, Z11
 	VMOVDQA64    Z11, Z23
@@ -3639,7 +3601,7 @@ unit:
 	VPSRAD       $0x04, Z16, Z16
 	VMOVDQA64    Z16, Z28
 	VPANDD       64(CX), Z2, Z1
-	VPANDD       64(CX)(R10*1), Z2, Z29
+	VPANDD       64(CX)(R9*1), Z2, Z29
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z29, Z23
@@ -3659,7 +3621,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z16
 	VPDPBUSD     Z0, Z29, Z28
 	VPANDD       128(CX), Z2, Z1
-	VPANDD       128(CX)(R10*1), Z2, Z29
+	VPANDD       128(CX)(R9*1), Z2, Z29
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z29, Z23
@@ -3679,7 +3641,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z16
 	VPDPBUSD     Z0, Z29, Z28
 	VPANDD       192(CX), Z2, Z1
-	VPANDD       192(CX)(R10*1), Z2, Z29
+	VPANDD       192(CX)(R9*1), Z2, Z29
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z29, Z23
@@ -3699,7 +3661,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z16
 	VPDPBUSD     Z0, Z29, Z28
 	VPANDD       256(CX), Z2, Z1
-	VPANDD       256(CX)(R10*1), Z2, Z29
+	VPANDD       256(CX)(R9*1), Z2, Z29
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z29, Z23
@@ -3721,7 +3683,7 @@ unit:
 	VMOVDQU64    64(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    64(CX)(R10*1), Z29
+	VMOVDQU64    64(CX)(R9*1), Z29
 	VPSRLW       $0x04, Z29, Z29
 	VPANDD       Z2, Z29, Z29
 	VPBROADCASTD 16(SI), Z0
@@ -3745,7 +3707,7 @@ unit:
 	VMOVDQU64    128(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    128(CX)(R10*1), Z29
+	VMOVDQU64    128(CX)(R9*1), Z29
 	VPSRLW       $0x04, Z29, Z29
 	VPANDD       Z2, Z29, Z29
 	VPBROADCASTD 20(SI), Z0
@@ -3769,7 +3731,7 @@ unit:
 	VMOVDQU64    192(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    192(CX)(R10*1), Z29
+	VMOVDQU64    192(CX)(R9*1), Z29
 	VPSRLW       $0x04, Z29, Z29
 	VPANDD       Z2, Z29, Z29
 	VPBROADCASTD 24(SI), Z0
@@ -3793,7 +3755,7 @@ unit:
 	VMOVDQU64    256(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    256(CX)(R10*1), Z29
+	VMOVDQU64    256(CX)(R9*1), Z29
 	VPSRLW       $0x04, Z29, Z29
 	VPANDD       Z2, Z29, Z29
 	VPBROADCASTD 28(SI), Z0
@@ -3859,15 +3821,15 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	VCVTPH2PS    32(CX), Z3
-	VCVTPH2PS    32(CX)(R10*1), Z4
+	VCVTPH2PS    32(CX)(R9*1), Z4
 	VPBROADCASTD 88(SI), Z11
 	VPSRAD       $0x04, Z11, Z11
 	VMOVDQA64    Z11, Z23
@@ -3887,7 +3849,7 @@ unit:
 	VPSRAD       $0x04, Z16, Z16
 	VMOVDQA64    Z16, Z28
 	VPANDD       320(CX), Z2, Z1
-	VPANDD       320(CX)(R10*1), Z2, Z29
+	VPANDD       320(CX)(R9*1), Z2, Z29
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z29, Z23
@@ -3907,7 +3869,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z16
 	VPDPBUSD     Z0, Z29, Z28
 	VPANDD       384(CX), Z2, Z1
-	VPANDD       384(CX)(R10*1), Z2, Z29
+	VPANDD       384(CX)(R9*1), Z2, Z29
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z29, Z23
@@ -3927,7 +3889,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z16
 	VPDPBUSD     Z0, Z29, Z28
 	VPANDD       448(CX), Z2, Z1
-	VPANDD       448(CX)(R10*1), Z2, Z29
+	VPANDD       448(CX)(R9*1), Z2, Z29
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z29, Z23
@@ -3947,7 +3909,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z16
 	VPDPBUSD     Z0, Z29, Z28
 	VPANDD       512(CX), Z2, Z1
-	VPANDD       512(CX)(R10*1), Z2, Z29
+	VPANDD       512(CX)(R9*1), Z2, Z29
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z29, Z23
@@ -3969,7 +3931,7 @@ unit:
 	VMOVDQU64    320(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    320(CX)(R10*1), Z29
+	VMOVDQU64    320(CX)(R9*1), Z29
 	VPSRLW       $0x04, Z29, Z29
 	VPANDD       Z2, Z29, Z29
 	VPBROADCASTD 64(SI), Z0
@@ -3993,7 +3955,7 @@ unit:
 	VMOVDQU64    384(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    384(CX)(R10*1), Z29
+	VMOVDQU64    384(CX)(R9*1), Z29
 	VPSRLW       $0x04, Z29, Z29
 	VPANDD       Z2, Z29, Z29
 	VPBROADCASTD 68(SI), Z0
@@ -4017,7 +3979,7 @@ unit:
 	VMOVDQU64    448(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    448(CX)(R10*1), Z29
+	VMOVDQU64    448(CX)(R9*1), Z29
 	VPSRLW       $0x04, Z29, Z29
 	VPANDD       Z2, Z29, Z29
 	VPBROADCASTD 72(SI), Z0
@@ -4041,7 +4003,7 @@ unit:
 	VMOVDQU64    512(CX), Z1
 	VPSRLW       $0x04, Z1, Z1
 	VPANDD       Z2, Z1, Z1
-	VMOVDQU64    512(CX)(R10*1), Z29
+	VMOVDQU64    512(CX)(R9*1), Z29
 	VPSRLW       $0x04, Z29, Z29
 	VPANDD       Z2, Z29, Z29
 	VPBROADCASTD 76(SI), Z0
@@ -4106,7 +4068,6 @@ unit:
 	VFMADD231PS  Z1, Z28, Z22
 	ADDQ         $+576, CX
 	ADDQ         $+1152, R8
-	ADDQ         $+1152, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -4167,19 +4128,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_1_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_1_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -4195,11 +4154,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (SI)
-	PREFETCHT1       64(DI)
+	PREFETCHT1       64(SI)
 	PREFETCHT1       128(SI)
-	PREFETCHT1       192(DI)
+	PREFETCHT1       192(SI)
 	PREFETCHT1       256(SI)
-	PREFETCHT1       320(DI)
+	PREFETCHT1       320(SI)
 	VCVTPH2PS        (AX), Z0
 	VCVTPH2PS        64(AX), Z2
 	VPXORD           Z4, Z4, Z4
@@ -4234,9 +4193,9 @@ unit:
 	DECQ             CX
 	JZ               sum
 	PREFETCHT1       384(SI)
-	PREFETCHT1       448(DI)
+	PREFETCHT1       448(SI)
 	PREFETCHT1       512(SI)
-	PREFETCHT1       576(DI)
+	PREFETCHT1       576(SI)
 	VCVTPH2PS        32(AX), Z0
 	VCVTPH2PS        96(AX), Z2
 	VPXORD           Z4, Z4, Z4
@@ -4270,7 +4229,6 @@ unit:
 	VFMADD231PS.BCST 84(BX), Z2, Z3
 	ADDQ             $+640, AX
 	ADDQ             $+640, SI
-	ADDQ             $+640, DI
 	ADDQ             $+96, BX
 	DECQ             CX
 	JNZ              unit
@@ -4291,19 +4249,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_1_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_1_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -4320,11 +4276,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	VCVTPH2PS        (CX), Z2
 	VCVTPH2PS        64(CX), Z3
 	VPXORD           Z6, Z6, Z6
@@ -4372,9 +4328,9 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	VCVTPH2PS        32(CX), Z2
 	VCVTPH2PS        96(CX), Z3
 	VPXORD           Z6, Z6, Z6
@@ -4421,7 +4377,6 @@ unit:
 	VFMADD231PS.BCST 84(SI)(AX*1), Z3, Z5
 	ADDQ             $+640, CX
 	ADDQ             $+640, DI
-	ADDQ             $+640, R8
 	ADDQ             $+96, SI
 	DECQ             DX
 	JNZ              unit
@@ -4446,19 +4401,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_1_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_1_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -4476,11 +4429,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	VCVTPH2PS        (CX), Z2
 	VCVTPH2PS        64(CX), Z3
 	VPXORD           Z7, Z7, Z7
@@ -4541,9 +4494,9 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	VCVTPH2PS        32(CX), Z2
 	VCVTPH2PS        96(CX), Z3
 	VPXORD           Z7, Z7, Z7
@@ -4603,7 +4556,6 @@ unit:
 	VFMADD231PS.BCST 84(SI)(AX*2), Z3, Z6
 	ADDQ             $+640, CX
 	ADDQ             $+640, DI
-	ADDQ             $+640, R8
 	ADDQ             $+96, SI
 	DECQ             DX
 	JNZ              unit
@@ -4632,19 +4584,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_1_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_1_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -4665,11 +4615,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	VCVTPH2PS        (CX), Z2
 	VCVTPH2PS        64(CX), Z3
 	VPXORD           Z8, Z8, Z8
@@ -4743,9 +4693,9 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	VCVTPH2PS        32(CX), Z2
 	VCVTPH2PS        96(CX), Z3
 	VPXORD           Z8, Z8, Z8
@@ -4818,7 +4768,6 @@ unit:
 	VFMADD231PS.BCST 84(DI), Z3, Z7
 	ADDQ             $+640, CX
 	ADDQ             $+640, R8
-	ADDQ             $+640, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -4852,19 +4801,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_1_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_1_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -4886,11 +4833,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	VCVTPH2PS        (CX), Z2
 	VCVTPH2PS        64(CX), Z3
 	VPXORD           Z9, Z9, Z9
@@ -4977,9 +4924,9 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	VCVTPH2PS        32(CX), Z2
 	VCVTPH2PS        96(CX), Z3
 	VPXORD           Z9, Z9, Z9
@@ -5065,7 +5012,6 @@ unit:
 	VFMADD231PS.BCST 84(DI)(AX*1), Z3, Z8
 	ADDQ             $+640, CX
 	ADDQ             $+640, R8
-	ADDQ             $+640, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -5103,19 +5049,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_1_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_1_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_1_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_1_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -5138,11 +5082,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	VCVTPH2PS        (CX), Z2
 	VCVTPH2PS        64(CX), Z3
 	VPXORD           Z10, Z10, Z10
@@ -5242,9 +5186,9 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	VCVTPH2PS        32(CX), Z2
 	VCVTPH2PS        96(CX), Z3
 	VPXORD           Z10, Z10, Z10
@@ -5343,7 +5287,6 @@ unit:
 	VFMADD231PS.BCST 84(DI)(AX*2), Z3, Z9
 	ADDQ             $+640, CX
 	ADDQ             $+640, R8
-	ADDQ             $+640, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -5385,19 +5328,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_1_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_1_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -5423,11 +5364,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R9)
-	PREFETCHT1       64(R10)
+	PREFETCHT1       64(R9)
 	PREFETCHT1       128(R9)
-	PREFETCHT1       192(R10)
+	PREFETCHT1       192(R9)
 	PREFETCHT1       256(R9)
-	PREFETCHT1       320(R10)
+	PREFETCHT1       320(R9)
 	VCVTPH2PS        (CX), Z2
 	VCVTPH2PS        64(CX), Z3
 	VPXORD           Z11, Z11, Z11
@@ -5540,9 +5481,9 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       384(R9)
-	PREFETCHT1       448(R10)
+	PREFETCHT1       448(R9)
 	PREFETCHT1       512(R9)
-	PREFETCHT1       576(R10)
+	PREFETCHT1       576(R9)
 	VCVTPH2PS        32(CX), Z2
 	VCVTPH2PS        96(CX), Z3
 	VPXORD           Z11, Z11, Z11
@@ -5654,7 +5595,6 @@ unit:
 	VFMADD231PS.BCST 84(R8), Z3, Z10
 	ADDQ             $+640, CX
 	ADDQ             $+640, R9
-	ADDQ             $+640, R10
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	ADDQ             $+96, R8
@@ -5701,19 +5641,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_1_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_1_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -5740,11 +5678,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R9)
-	PREFETCHT1       64(R10)
+	PREFETCHT1       64(R9)
 	PREFETCHT1       128(R9)
-	PREFETCHT1       192(R10)
+	PREFETCHT1       192(R9)
 	PREFETCHT1       256(R9)
-	PREFETCHT1       320(R10)
+	PREFETCHT1       320(R9)
 	VCVTPH2PS        (CX), Z2
 	VCVTPH2PS        64(CX), Z3
 	VPXORD           Z12, Z12, Z12
@@ -5870,9 +5808,9 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       384(R9)
-	PREFETCHT1       448(R10)
+	PREFETCHT1       448(R9)
 	PREFETCHT1       512(R9)
-	PREFETCHT1       576(R10)
+	PREFETCHT1       576(R9)
 	VCVTPH2PS        32(CX), Z2
 	VCVTPH2PS        96(CX), Z3
 	VPXORD           Z12, Z12, Z12
@@ -5997,7 +5935,6 @@ unit:
 	VFMADD231PS.BCST 84(R8)(AX*1), Z3, Z11
 	ADDQ             $+640, CX
 	ADDQ             $+640, R9
-	ADDQ             $+640, R10
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	ADDQ             $+96, R8
@@ -6048,20 +5985,18 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_1_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_1_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
-	MOVQ         wstride+16(FP), R9
+	MOVQ         wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -6080,27 +6015,27 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	PREFETCHT1       640(DI)
-	PREFETCHT1       704(R8)
+	PREFETCHT1       704(DI)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
-	VCVTPH2PS        (CX)(R9*1), Z5
-	VCVTPH2PS        64(CX)(R9*1), Z6
+	VCVTPH2PS        (CX)(R8*1), Z5
+	VCVTPH2PS        64(CX)(R8*1), Z6
 	VPXORD           Z9, Z9, Z9
 	VPXORD           Z13, Z13, Z13
 	VPXORD           Z10, Z10, Z10
 	VPXORD           Z14, Z14, Z14
 	VPANDD           128(CX), Z2, Z1
-	VPANDD           128(CX)(R9*1), Z2, Z15
+	VPANDD           128(CX)(R8*1), Z2, Z15
 	VPBROADCASTD     (SI), Z0
 	VPDPBUSD         Z0, Z1, Z9
 	VPDPBUSD         Z0, Z15, Z13
@@ -6108,7 +6043,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z15, Z14
 	VPANDD           192(CX), Z2, Z1
-	VPANDD           192(CX)(R9*1), Z2, Z15
+	VPANDD           192(CX)(R8*1), Z2, Z15
 	VPBROADCASTD     4(SI), Z0
 	VPDPBUSD         Z0, Z1, Z9
 	VPDPBUSD         Z0, Z15, Z13
@@ -6116,7 +6051,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z15, Z14
 	VPANDD           256(CX), Z2, Z1
-	VPANDD           256(CX)(R9*1), Z2, Z15
+	VPANDD           256(CX)(R8*1), Z2, Z15
 	VPBROADCASTD     8(SI), Z0
 	VPDPBUSD         Z0, Z1, Z9
 	VPDPBUSD         Z0, Z15, Z13
@@ -6124,7 +6059,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z15, Z14
 	VPANDD           320(CX), Z2, Z1
-	VPANDD           320(CX)(R9*1), Z2, Z15
+	VPANDD           320(CX)(R8*1), Z2, Z15
 	VPBROADCASTD     12(SI), Z0
 	VPDPBUSD         Z0, Z1, Z9
 	VPDPBUSD         Z0, Z15, Z13
@@ -6134,7 +6069,7 @@ unit:
 	VMOVDQU64        128(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        128(CX)(R9*1), Z15
+	VMOVDQU64        128(CX)(R8*1), Z15
 	VPSRLW           $0x04, Z15, Z15
 	VPANDD           Z2, Z15, Z15
 	VPBROADCASTD     16(SI), Z0
@@ -6146,7 +6081,7 @@ unit:
 	VMOVDQU64        192(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        192(CX)(R9*1), Z15
+	VMOVDQU64        192(CX)(R8*1), Z15
 	VPSRLW           $0x04, Z15, Z15
 	VPANDD           Z2, Z15, Z15
 	VPBROADCASTD     20(SI), Z0
@@ -6158,7 +6093,7 @@ unit:
 	VMOVDQU64        256(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        256(CX)(R9*1), Z15
+	VMOVDQU64        256(CX)(R8*1), Z15
 	VPSRLW           $0x04, Z15, Z15
 	VPANDD           Z2, Z15, Z15
 	VPBROADCASTD     24(SI), Z0
@@ -6170,7 +6105,7 @@ unit:
 	VMOVDQU64        320(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        320(CX)(R9*1), Z15
+	VMOVDQU64        320(CX)(R8*1), Z15
 	VPSRLW           $0x04, Z15, Z15
 	VPANDD           Z2, Z15, Z15
 	VPBROADCASTD     28(SI), Z0
@@ -6200,23 +6135,23 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       768(DI)
-	PREFETCHT1       832(R8)
+	PREFETCHT1       832(DI)
 	PREFETCHT1       896(DI)
-	PREFETCHT1       960(R8)
+	PREFETCHT1       960(DI)
 	PREFETCHT1       1024(DI)
-	PREFETCHT1       1088(R8)
+	PREFETCHT1       1088(DI)
 	PREFETCHT1       1152(DI)
-	PREFETCHT1       1216(R8)
+	PREFETCHT1       1216(DI)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
-	VCVTPH2PS        32(CX)(R9*1), Z5
-	VCVTPH2PS        96(CX)(R9*1), Z6
+	VCVTPH2PS        32(CX)(R8*1), Z5
+	VCVTPH2PS        96(CX)(R8*1), Z6
 	VPXORD           Z9, Z9, Z9
 	VPXORD           Z13, Z13, Z13
 	VPXORD           Z10, Z10, Z10
 	VPXORD           Z14, Z14, Z14
 	VPANDD           384(CX), Z2, Z1
-	VPANDD           384(CX)(R9*1), Z2, Z15
+	VPANDD           384(CX)(R8*1), Z2, Z15
 	VPBROADCASTD     48(SI), Z0
 	VPDPBUSD         Z0, Z1, Z9
 	VPDPBUSD         Z0, Z15, Z13
@@ -6224,7 +6159,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z15, Z14
 	VPANDD           448(CX), Z2, Z1
-	VPANDD           448(CX)(R9*1), Z2, Z15
+	VPANDD           448(CX)(R8*1), Z2, Z15
 	VPBROADCASTD     52(SI), Z0
 	VPDPBUSD         Z0, Z1, Z9
 	VPDPBUSD         Z0, Z15, Z13
@@ -6232,7 +6167,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z15, Z14
 	VPANDD           512(CX), Z2, Z1
-	VPANDD           512(CX)(R9*1), Z2, Z15
+	VPANDD           512(CX)(R8*1), Z2, Z15
 	VPBROADCASTD     56(SI), Z0
 	VPDPBUSD         Z0, Z1, Z9
 	VPDPBUSD         Z0, Z15, Z13
@@ -6240,7 +6175,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z15, Z14
 	VPANDD           576(CX), Z2, Z1
-	VPANDD           576(CX)(R9*1), Z2, Z15
+	VPANDD           576(CX)(R8*1), Z2, Z15
 	VPBROADCASTD     60(SI), Z0
 	VPDPBUSD         Z0, Z1, Z9
 	VPDPBUSD         Z0, Z15, Z13
@@ -6250,7 +6185,7 @@ unit:
 	VMOVDQU64        384(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        384(CX)(R9*1), Z15
+	VMOVDQU64        384(CX)(R8*1), Z15
 	VPSRLW           $0x04, Z15, Z15
 	VPANDD           Z2, Z15, Z15
 	VPBROADCASTD     64(SI), Z0
@@ -6262,7 +6197,7 @@ unit:
 	VMOVDQU64        448(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        448(CX)(R9*1), Z15
+	VMOVDQU64        448(CX)(R8*1), Z15
 	VPSRLW           $0x04, Z15, Z15
 	VPANDD           Z2, Z15, Z15
 	VPBROADCASTD     68(SI), Z0
@@ -6274,7 +6209,7 @@ unit:
 	VMOVDQU64        512(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        512(CX)(R9*1), Z15
+	VMOVDQU64        512(CX)(R8*1), Z15
 	VPSRLW           $0x04, Z15, Z15
 	VPANDD           Z2, Z15, Z15
 	VPBROADCASTD     72(SI), Z0
@@ -6286,7 +6221,7 @@ unit:
 	VMOVDQU64        576(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        576(CX)(R9*1), Z15
+	VMOVDQU64        576(CX)(R8*1), Z15
 	VPSRLW           $0x04, Z15, Z15
 	VPANDD           Z2, Z15, Z15
 	VPBROADCASTD     76(SI), Z0
@@ -6315,7 +6250,6 @@ unit:
 	VFMADD231PS.BCST 84(SI)(AX*1), Z6, Z12
 	ADDQ             $+640, CX
 	ADDQ             $+1280, DI
-	ADDQ             $+1280, R8
 	ADDQ             $+96, SI
 	DECQ             DX
 	JNZ              unit
@@ -6347,20 +6281,18 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_1_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_1_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
-	MOVQ         wstride+16(FP), R9
+	MOVQ         wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -6381,21 +6313,21 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	PREFETCHT1       640(DI)
-	PREFETCHT1       704(R8)
+	PREFETCHT1       704(DI)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
-	VCVTPH2PS        (CX)(R9*1), Z5
-	VCVTPH2PS        64(CX)(R9*1), Z6
+	VCVTPH2PS        (CX)(R8*1), Z5
+	VCVTPH2PS        64(CX)(R8*1), Z6
 	VPXORD           Z10, Z10, Z10
 	VPXORD           Z16, Z16, Z16
 	VPXORD           Z11, Z11, Z11
@@ -6403,7 +6335,7 @@ unit:
 	VPXORD           Z12, Z12, Z12
 	VPXORD           Z18, Z18, Z18
 	VPANDD           128(CX), Z2, Z1
-	VPANDD           128(CX)(R9*1), Z2, Z19
+	VPANDD           128(CX)(R8*1), Z2, Z19
 	VPBROADCASTD     (SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z19, Z16
@@ -6414,7 +6346,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z19, Z18
 	VPANDD           192(CX), Z2, Z1
-	VPANDD           192(CX)(R9*1), Z2, Z19
+	VPANDD           192(CX)(R8*1), Z2, Z19
 	VPBROADCASTD     4(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z19, Z16
@@ -6425,7 +6357,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z19, Z18
 	VPANDD           256(CX), Z2, Z1
-	VPANDD           256(CX)(R9*1), Z2, Z19
+	VPANDD           256(CX)(R8*1), Z2, Z19
 	VPBROADCASTD     8(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z19, Z16
@@ -6436,7 +6368,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z19, Z18
 	VPANDD           320(CX), Z2, Z1
-	VPANDD           320(CX)(R9*1), Z2, Z19
+	VPANDD           320(CX)(R8*1), Z2, Z19
 	VPBROADCASTD     12(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z19, Z16
@@ -6449,7 +6381,7 @@ unit:
 	VMOVDQU64        128(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        128(CX)(R9*1), Z19
+	VMOVDQU64        128(CX)(R8*1), Z19
 	VPSRLW           $0x04, Z19, Z19
 	VPANDD           Z2, Z19, Z19
 	VPBROADCASTD     16(SI), Z0
@@ -6464,7 +6396,7 @@ unit:
 	VMOVDQU64        192(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        192(CX)(R9*1), Z19
+	VMOVDQU64        192(CX)(R8*1), Z19
 	VPSRLW           $0x04, Z19, Z19
 	VPANDD           Z2, Z19, Z19
 	VPBROADCASTD     20(SI), Z0
@@ -6479,7 +6411,7 @@ unit:
 	VMOVDQU64        256(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        256(CX)(R9*1), Z19
+	VMOVDQU64        256(CX)(R8*1), Z19
 	VPSRLW           $0x04, Z19, Z19
 	VPANDD           Z2, Z19, Z19
 	VPBROADCASTD     24(SI), Z0
@@ -6494,7 +6426,7 @@ unit:
 	VMOVDQU64        320(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        320(CX)(R9*1), Z19
+	VMOVDQU64        320(CX)(R8*1), Z19
 	VPSRLW           $0x04, Z19, Z19
 	VPANDD           Z2, Z19, Z19
 	VPBROADCASTD     28(SI), Z0
@@ -6536,17 +6468,17 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       768(DI)
-	PREFETCHT1       832(R8)
+	PREFETCHT1       832(DI)
 	PREFETCHT1       896(DI)
-	PREFETCHT1       960(R8)
+	PREFETCHT1       960(DI)
 	PREFETCHT1       1024(DI)
-	PREFETCHT1       1088(R8)
+	PREFETCHT1       1088(DI)
 	PREFETCHT1       1152(DI)
-	PREFETCHT1       1216(R8)
+	PREFETCHT1       1216(DI)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
-	VCVTPH2PS        32(CX)(R9*1), Z5
-	VCVTPH2PS        96(CX)(R9*1), Z6
+	VCVTPH2PS        32(CX)(R8*1), Z5
+	VCVTPH2PS        96(CX)(R8*1), Z6
 	VPXORD           Z10, Z10, Z10
 	VPXORD           Z16, Z16, Z16
 	VPXORD           Z11, Z11, Z11
@@ -6554,7 +6486,7 @@ unit:
 	VPXORD           Z12, Z12, Z12
 	VPXORD           Z18, Z18, Z18
 	VPANDD           384(CX), Z2, Z1
-	VPANDD           384(CX)(R9*1), Z2, Z19
+	VPANDD           384(CX)(R8*1), Z2, Z19
 	VPBROADCASTD     48(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z19, Z16
@@ -6565,7 +6497,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z19, Z18
 	VPANDD           448(CX), Z2, Z1
-	VPANDD           448(CX)(R9*1), Z2, Z19
+	VPANDD           448(CX)(R8*1), Z2, Z19
 	VPBROADCASTD     52(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z19, Z16
@@ -6576,7 +6508,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z19, Z18
 	VPANDD           512(CX), Z2, Z1
-	VPANDD           512(CX)(R9*1), Z2, Z19
+	VPANDD           512(CX)(R8*1), Z2, Z19
 	VPBROADCASTD     56(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z19, Z16
@@ -6587,7 +6519,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z19, Z18
 	VPANDD           576(CX), Z2, Z1
-	VPANDD           576(CX)(R9*1), Z2, Z19
+	VPANDD           576(CX)(R8*1), Z2, Z19
 	VPBROADCASTD     60(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
 	VPDPBUSD         Z0, Z19, Z16
@@ -6600,7 +6532,7 @@ unit:
 	VMOVDQU64        384(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        384(CX)(R9*1), Z19
+	VMOVDQU64        384(CX)(R8*1), Z19
 	VPSRLW           $0x04, Z19, Z19
 	VPANDD           Z2, Z19, Z19
 	VPBROADCASTD     64(SI), Z0
@@ -6615,7 +6547,7 @@ unit:
 	VMOVDQU64        448(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        448(CX)(R9*1), Z19
+	VMOVDQU64        448(CX)(R8*1), Z19
 	VPSRLW           $0x04, Z19, Z19
 	VPANDD           Z2, Z19, Z19
 	VPBROADCASTD     68(SI), Z0
@@ -6630,7 +6562,7 @@ unit:
 	VMOVDQU64        512(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        512(CX)(R9*1), Z19
+	VMOVDQU64        512(CX)(R8*1), Z19
 	VPSRLW           $0x04, Z19, Z19
 	VPANDD           Z2, Z19, Z19
 	VPBROADCASTD     72(SI), Z0
@@ -6645,7 +6577,7 @@ unit:
 	VMOVDQU64        576(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        576(CX)(R9*1), Z19
+	VMOVDQU64        576(CX)(R8*1), Z19
 	VPSRLW           $0x04, Z19, Z19
 	VPANDD           Z2, Z19, Z19
 	VPBROADCASTD     76(SI), Z0
@@ -6686,7 +6618,6 @@ unit:
 	VFMADD231PS.BCST 84(SI)(AX*2), Z6, Z15
 	ADDQ             $+640, CX
 	ADDQ             $+1280, DI
-	ADDQ             $+1280, R8
 	ADDQ             $+96, SI
 	DECQ             DX
 	JNZ              unit
@@ -6725,20 +6656,18 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_1_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_1_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -6763,21 +6692,21 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
-	VCVTPH2PS        (CX)(R10*1), Z5
-	VCVTPH2PS        64(CX)(R10*1), Z6
+	VCVTPH2PS        (CX)(R9*1), Z5
+	VCVTPH2PS        64(CX)(R9*1), Z6
 	VPXORD           Z11, Z11, Z11
 	VPXORD           Z19, Z19, Z19
 	VPXORD           Z12, Z12, Z12
@@ -6787,7 +6716,7 @@ unit:
 	VPXORD           Z14, Z14, Z14
 	VPXORD           Z22, Z22, Z22
 	VPANDD           128(CX), Z2, Z1
-	VPANDD           128(CX)(R10*1), Z2, Z23
+	VPANDD           128(CX)(R9*1), Z2, Z23
 	VPBROADCASTD     (SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
 	VPDPBUSD         Z0, Z23, Z19
@@ -6801,7 +6730,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z14
 	VPDPBUSD         Z0, Z23, Z22
 	VPANDD           192(CX), Z2, Z1
-	VPANDD           192(CX)(R10*1), Z2, Z23
+	VPANDD           192(CX)(R9*1), Z2, Z23
 	VPBROADCASTD     4(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
 	VPDPBUSD         Z0, Z23, Z19
@@ -6815,7 +6744,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z14
 	VPDPBUSD         Z0, Z23, Z22
 	VPANDD           256(CX), Z2, Z1
-	VPANDD           256(CX)(R10*1), Z2, Z23
+	VPANDD           256(CX)(R9*1), Z2, Z23
 	VPBROADCASTD     8(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
 	VPDPBUSD         Z0, Z23, Z19
@@ -6829,7 +6758,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z14
 	VPDPBUSD         Z0, Z23, Z22
 	VPANDD           320(CX), Z2, Z1
-	VPANDD           320(CX)(R10*1), Z2, Z23
+	VPANDD           320(CX)(R9*1), Z2, Z23
 	VPBROADCASTD     12(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
 	VPDPBUSD         Z0, Z23, Z19
@@ -6845,7 +6774,7 @@ unit:
 	VMOVDQU64        128(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        128(CX)(R10*1), Z23
+	VMOVDQU64        128(CX)(R9*1), Z23
 	VPSRLW           $0x04, Z23, Z23
 	VPANDD           Z2, Z23, Z23
 	VPBROADCASTD     16(SI), Z0
@@ -6863,7 +6792,7 @@ unit:
 	VMOVDQU64        192(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        192(CX)(R10*1), Z23
+	VMOVDQU64        192(CX)(R9*1), Z23
 	VPSRLW           $0x04, Z23, Z23
 	VPANDD           Z2, Z23, Z23
 	VPBROADCASTD     20(SI), Z0
@@ -6881,7 +6810,7 @@ unit:
 	VMOVDQU64        256(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        256(CX)(R10*1), Z23
+	VMOVDQU64        256(CX)(R9*1), Z23
 	VPSRLW           $0x04, Z23, Z23
 	VPANDD           Z2, Z23, Z23
 	VPBROADCASTD     24(SI), Z0
@@ -6899,7 +6828,7 @@ unit:
 	VMOVDQU64        320(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        320(CX)(R10*1), Z23
+	VMOVDQU64        320(CX)(R9*1), Z23
 	VPSRLW           $0x04, Z23, Z23
 	VPANDD           Z2, Z23, Z23
 	VPBROADCASTD     28(SI), Z0
@@ -6953,17 +6882,17 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       768(R8)
-	PREFETCHT1       832(R9)
+	PREFETCHT1       832(R8)
 	PREFETCHT1       896(R8)
-	PREFETCHT1       960(R9)
+	PREFETCHT1       960(R8)
 	PREFETCHT1       1024(R8)
-	PREFETCHT1       1088(R9)
+	PREFETCHT1       1088(R8)
 	PREFETCHT1       1152(R8)
-	PREFETCHT1       1216(R9)
+	PREFETCHT1       1216(R8)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
-	VCVTPH2PS        32(CX)(R10*1), Z5
-	VCVTPH2PS        96(CX)(R10*1), Z6
+	VCVTPH2PS        32(CX)(R9*1), Z5
+	VCVTPH2PS        96(CX)(R9*1), Z6
 	VPXORD           Z11, Z11, Z11
 	VPXORD           Z19, Z19, Z19
 	VPXORD           Z12, Z12, Z12
@@ -6973,7 +6902,7 @@ unit:
 	VPXORD           Z14, Z14, Z14
 	VPXORD           Z22, Z22, Z22
 	VPANDD           384(CX), Z2, Z1
-	VPANDD           384(CX)(R10*1), Z2, Z23
+	VPANDD           384(CX)(R9*1), Z2, Z23
 	VPBROADCASTD     48(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
 	VPDPBUSD         Z0, Z23, Z19
@@ -6987,7 +6916,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z14
 	VPDPBUSD         Z0, Z23, Z22
 	VPANDD           448(CX), Z2, Z1
-	VPANDD           448(CX)(R10*1), Z2, Z23
+	VPANDD           448(CX)(R9*1), Z2, Z23
 	VPBROADCASTD     52(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
 	VPDPBUSD         Z0, Z23, Z19
@@ -7001,7 +6930,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z14
 	VPDPBUSD         Z0, Z23, Z22
 	VPANDD           512(CX), Z2, Z1
-	VPANDD           512(CX)(R10*1), Z2, Z23
+	VPANDD           512(CX)(R9*1), Z2, Z23
 	VPBROADCASTD     56(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
 	VPDPBUSD         Z0, Z23, Z19
@@ -7015,7 +6944,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z14
 	VPDPBUSD         Z0, Z23, Z22
 	VPANDD           576(CX), Z2, Z1
-	VPANDD           576(CX)(R10*1), Z2, Z23
+	VPANDD           576(CX)(R9*1), Z2, Z23
 	VPBROADCASTD     60(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
 	VPDPBUSD         Z0, Z23, Z19
@@ -7031,7 +6960,7 @@ unit:
 	VMOVDQU64        384(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        384(CX)(R10*1), Z23
+	VMOVDQU64        384(CX)(R9*1), Z23
 	VPSRLW           $0x04, Z23, Z23
 	VPANDD           Z2, Z23, Z23
 	VPBROADCASTD     64(SI), Z0
@@ -7049,7 +6978,7 @@ unit:
 	VMOVDQU64        448(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        448(CX)(R10*1), Z23
+	VMOVDQU64        448(CX)(R9*1), Z23
 	VPSRLW           $0x04, Z23, Z23
 	VPANDD           Z2, Z23, Z23
 	VPBROADCASTD     68(SI), Z0
@@ -7067,7 +6996,7 @@ unit:
 	VMOVDQU64        512(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        512(CX)(R10*1), Z23
+	VMOVDQU64        512(CX)(R9*1), Z23
 	VPSRLW           $0x04, Z23, Z23
 	VPANDD           Z2, Z23, Z23
 	VPBROADCASTD     72(SI), Z0
@@ -7085,7 +7014,7 @@ unit:
 	VMOVDQU64        576(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        576(CX)(R10*1), Z23
+	VMOVDQU64        576(CX)(R9*1), Z23
 	VPSRLW           $0x04, Z23, Z23
 	VPANDD           Z2, Z23, Z23
 	VPBROADCASTD     76(SI), Z0
@@ -7138,7 +7067,6 @@ unit:
 	VFMADD231PS.BCST 84(DI), Z6, Z18
 	ADDQ             $+640, CX
 	ADDQ             $+1280, R8
-	ADDQ             $+1280, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -7185,20 +7113,18 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ4_1_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ4_1_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -7225,21 +7151,21 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
-	VCVTPH2PS        (CX)(R10*1), Z5
-	VCVTPH2PS        64(CX)(R10*1), Z6
+	VCVTPH2PS        (CX)(R9*1), Z5
+	VCVTPH2PS        64(CX)(R9*1), Z6
 	VPXORD           Z12, Z12, Z12
 	VPXORD           Z22, Z22, Z22
 	VPXORD           Z13, Z13, Z13
@@ -7251,7 +7177,7 @@ unit:
 	VPXORD           Z16, Z16, Z16
 	VPXORD           Z26, Z26, Z26
 	VPANDD           128(CX), Z2, Z1
-	VPANDD           128(CX)(R10*1), Z2, Z27
+	VPANDD           128(CX)(R9*1), Z2, Z27
 	VPBROADCASTD     (SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z27, Z22
@@ -7268,7 +7194,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z16
 	VPDPBUSD         Z0, Z27, Z26
 	VPANDD           192(CX), Z2, Z1
-	VPANDD           192(CX)(R10*1), Z2, Z27
+	VPANDD           192(CX)(R9*1), Z2, Z27
 	VPBROADCASTD     4(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z27, Z22
@@ -7285,7 +7211,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z16
 	VPDPBUSD         Z0, Z27, Z26
 	VPANDD           256(CX), Z2, Z1
-	VPANDD           256(CX)(R10*1), Z2, Z27
+	VPANDD           256(CX)(R9*1), Z2, Z27
 	VPBROADCASTD     8(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z27, Z22
@@ -7302,7 +7228,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z16
 	VPDPBUSD         Z0, Z27, Z26
 	VPANDD           320(CX), Z2, Z1
-	VPANDD           320(CX)(R10*1), Z2, Z27
+	VPANDD           320(CX)(R9*1), Z2, Z27
 	VPBROADCASTD     12(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z27, Z22
@@ -7321,7 +7247,7 @@ unit:
 	VMOVDQU64        128(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        128(CX)(R10*1), Z27
+	VMOVDQU64        128(CX)(R9*1), Z27
 	VPSRLW           $0x04, Z27, Z27
 	VPANDD           Z2, Z27, Z27
 	VPBROADCASTD     16(SI), Z0
@@ -7342,7 +7268,7 @@ unit:
 	VMOVDQU64        192(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        192(CX)(R10*1), Z27
+	VMOVDQU64        192(CX)(R9*1), Z27
 	VPSRLW           $0x04, Z27, Z27
 	VPANDD           Z2, Z27, Z27
 	VPBROADCASTD     20(SI), Z0
@@ -7363,7 +7289,7 @@ unit:
 	VMOVDQU64        256(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        256(CX)(R10*1), Z27
+	VMOVDQU64        256(CX)(R9*1), Z27
 	VPSRLW           $0x04, Z27, Z27
 	VPANDD           Z2, Z27, Z27
 	VPBROADCASTD     24(SI), Z0
@@ -7384,7 +7310,7 @@ unit:
 	VMOVDQU64        320(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        320(CX)(R10*1), Z27
+	VMOVDQU64        320(CX)(R9*1), Z27
 	VPSRLW           $0x04, Z27, Z27
 	VPANDD           Z2, Z27, Z27
 	VPBROADCASTD     28(SI), Z0
@@ -7450,17 +7376,17 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       768(R8)
-	PREFETCHT1       832(R9)
+	PREFETCHT1       832(R8)
 	PREFETCHT1       896(R8)
-	PREFETCHT1       960(R9)
+	PREFETCHT1       960(R8)
 	PREFETCHT1       1024(R8)
-	PREFETCHT1       1088(R9)
+	PREFETCHT1       1088(R8)
 	PREFETCHT1       1152(R8)
-	PREFETCHT1       1216(R9)
+	PREFETCHT1       1216(R8)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
-	VCVTPH2PS        32(CX)(R10*1), Z5
-	VCVTPH2PS        96(CX)(R10*1), Z6
+	VCVTPH2PS        32(CX)(R9*1), Z5
+	VCVTPH2PS        96(CX)(R9*1), Z6
 	VPXORD           Z12, Z12, Z12
 	VPXORD           Z22, Z22, Z22
 	VPXORD           Z13, Z13, Z13
@@ -7472,7 +7398,7 @@ unit:
 	VPXORD           Z16, Z16, Z16
 	VPXORD           Z26, Z26, Z26
 	VPANDD           384(CX), Z2, Z1
-	VPANDD           384(CX)(R10*1), Z2, Z27
+	VPANDD           384(CX)(R9*1), Z2, Z27
 	VPBROADCASTD     48(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z27, Z22
@@ -7489,7 +7415,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z16
 	VPDPBUSD         Z0, Z27, Z26
 	VPANDD           448(CX), Z2, Z1
-	VPANDD           448(CX)(R10*1), Z2, Z27
+	VPANDD           448(CX)(R9*1), Z2, Z27
 	VPBROADCASTD     52(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z27, Z22
@@ -7506,7 +7432,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z16
 	VPDPBUSD         Z0, Z27, Z26
 	VPANDD           512(CX), Z2, Z1
-	VPANDD           512(CX)(R10*1), Z2, Z27
+	VPANDD           512(CX)(R9*1), Z2, Z27
 	VPBROADCASTD     56(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z27, Z22
@@ -7523,7 +7449,7 @@ unit:
 	VPDPBUSD         Z0, Z1, Z16
 	VPDPBUSD         Z0, Z27, Z26
 	VPANDD           576(CX), Z2, Z1
-	VPANDD           576(CX)(R10*1), Z2, Z27
+	VPANDD           576(CX)(R9*1), Z2, Z27
 	VPBROADCASTD     60(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
 	VPDPBUSD         Z0, Z27, Z22
@@ -7542,7 +7468,7 @@ unit:
 	VMOVDQU64        384(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        384(CX)(R10*1), Z27
+	VMOVDQU64        384(CX)(R9*1), Z27
 	VPSRLW           $0x04, Z27, Z27
 	VPANDD           Z2, Z27, Z27
 	VPBROADCASTD     64(SI), Z0
@@ -7563,7 +7489,7 @@ unit:
 	VMOVDQU64        448(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        448(CX)(R10*1), Z27
+	VMOVDQU64        448(CX)(R9*1), Z27
 	VPSRLW           $0x04, Z27, Z27
 	VPANDD           Z2, Z27, Z27
 	VPBROADCASTD     68(SI), Z0
@@ -7584,7 +7510,7 @@ unit:
 	VMOVDQU64        512(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        512(CX)(R10*1), Z27
+	VMOVDQU64        512(CX)(R9*1), Z27
 	VPSRLW           $0x04, Z27, Z27
 	VPANDD           Z2, Z27, Z27
 	VPBROADCASTD     72(SI), Z0
@@ -7605,7 +7531,7 @@ unit:
 	VMOVDQU64        576(CX), Z1
 	VPSRLW           $0x04, Z1, Z1
 	VPANDD           Z2, Z1, Z1
-	VMOVDQU64        576(CX)(R10*1), Z27
+	VMOVDQU64        576(CX)(R9*1), Z27
 	VPSRLW           $0x04, Z27, Z27
 	VPANDD           Z2, Z27, Z27
 	VPBROADCASTD     76(SI), Z0
@@ -7670,7 +7596,6 @@ unit:
 	VFMADD231PS.BCST 84(DI)(AX*1), Z6, Z21
 	ADDQ             $+640, CX
 	ADDQ             $+1280, R8
-	ADDQ             $+1280, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -7724,9 +7649,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_0_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_0_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
@@ -7737,10 +7662,8 @@ TEXT ·fewQ5_0_1_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -7756,11 +7679,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (SI)
-	PREFETCHT1    64(DI)
+	PREFETCHT1    64(SI)
 	PREFETCHT1    128(SI)
-	PREFETCHT1    192(DI)
+	PREFETCHT1    192(SI)
 	PREFETCHT1    256(SI)
-	PREFETCHT1    320(DI)
+	PREFETCHT1    320(SI)
 	VCVTPH2PS     (AX), Z6
 	VPBROADCASTD  40(BX), Z5
 	VPANDD        64(AX), Z1, Z7
@@ -7824,9 +7747,9 @@ unit:
 	DECQ          CX
 	JZ            sum
 	PREFETCHT1    384(SI)
-	PREFETCHT1    448(DI)
+	PREFETCHT1    448(SI)
 	PREFETCHT1    512(SI)
-	PREFETCHT1    576(DI)
+	PREFETCHT1    576(SI)
 	PREFETCHT1    640(SI)
 	VCVTPH2PS     32(AX), Z6
 	VPBROADCASTD  88(BX), Z5
@@ -7890,7 +7813,6 @@ unit:
 	VFMADD231PS   Z0, Z5, Z4
 	ADDQ          $+704, AX
 	ADDQ          $+704, SI
-	ADDQ          $+704, DI
 	ADDQ          $+96, BX
 	DECQ          CX
 	JNZ           unit
@@ -7911,9 +7833,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_0_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_0_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -7924,10 +7846,8 @@ TEXT ·fewQ5_0_2_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -7944,11 +7864,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
-	PREFETCHT1    320(R8)
+	PREFETCHT1    320(DI)
 	VCVTPH2PS     (CX), Z4
 	VPBROADCASTD  40(SI), Z7
 	VPBROADCASTD  40(SI)(AX*1), Z8
@@ -8024,9 +7944,9 @@ unit:
 	DECQ          DX
 	JZ            sum
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
-	PREFETCHT1    576(R8)
+	PREFETCHT1    576(DI)
 	PREFETCHT1    640(DI)
 	VCVTPH2PS     32(CX), Z4
 	VPBROADCASTD  88(SI), Z7
@@ -8102,7 +8022,6 @@ unit:
 	VFMADD231PS   Z0, Z8, Z6
 	ADDQ          $+704, CX
 	ADDQ          $+704, DI
-	ADDQ          $+704, R8
 	ADDQ          $+96, SI
 	DECQ          DX
 	JNZ           unit
@@ -8127,9 +8046,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_0_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_0_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -8140,10 +8059,8 @@ TEXT ·fewQ5_0_3_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -8161,11 +8078,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
-	PREFETCHT1    320(R8)
+	PREFETCHT1    320(DI)
 	VCVTPH2PS     (CX), Z4
 	VPBROADCASTD  40(SI), Z8
 	VPBROADCASTD  40(SI)(AX*1), Z9
@@ -8253,9 +8170,9 @@ unit:
 	DECQ          DX
 	JZ            sum
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
-	PREFETCHT1    576(R8)
+	PREFETCHT1    576(DI)
 	PREFETCHT1    640(DI)
 	VCVTPH2PS     32(CX), Z4
 	VPBROADCASTD  88(SI), Z8
@@ -8343,7 +8260,6 @@ unit:
 	VFMADD231PS   Z0, Z10, Z7
 	ADDQ          $+704, CX
 	ADDQ          $+704, DI
-	ADDQ          $+704, R8
 	ADDQ          $+96, SI
 	DECQ          DX
 	JNZ           unit
@@ -8372,9 +8288,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_0_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_0_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -8385,10 +8301,8 @@ TEXT ·fewQ5_0_4_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -8409,11 +8323,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	VCVTPH2PS     (CX), Z4
 	VPBROADCASTD  40(SI), Z9
 	VPBROADCASTD  40(SI)(AX*1), Z10
@@ -8513,9 +8427,9 @@ unit:
 	DECQ          DX
 	JZ            sum
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
 	VCVTPH2PS     32(CX), Z4
 	VPBROADCASTD  88(SI), Z9
@@ -8615,7 +8529,6 @@ unit:
 	VFMADD231PS   Z0, Z12, Z8
 	ADDQ          $+704, CX
 	ADDQ          $+704, R8
-	ADDQ          $+704, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -8649,9 +8562,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_0_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_0_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -8662,10 +8575,8 @@ TEXT ·fewQ5_0_5_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -8687,11 +8598,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	VCVTPH2PS     (CX), Z4
 	VPBROADCASTD  40(SI), Z10
 	VPBROADCASTD  40(SI)(AX*1), Z11
@@ -8803,9 +8714,9 @@ unit:
 	DECQ          DX
 	JZ            sum
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
 	VCVTPH2PS     32(CX), Z4
 	VPBROADCASTD  88(SI), Z10
@@ -8917,7 +8828,6 @@ unit:
 	VFMADD231PS   Z0, Z14, Z9
 	ADDQ          $+704, CX
 	ADDQ          $+704, R8
-	ADDQ          $+704, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -8955,9 +8865,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_0_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_0_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -8968,10 +8878,8 @@ TEXT ·fewQ5_0_6_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -8994,11 +8902,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	VCVTPH2PS     (CX), Z4
 	VPBROADCASTD  40(SI), Z11
 	VPBROADCASTD  40(SI)(AX*1), Z12
@@ -9122,9 +9030,9 @@ unit:
 	DECQ          DX
 	JZ            sum
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
 	VCVTPH2PS     32(CX), Z4
 	VPBROADCASTD  88(SI), Z11
@@ -9248,7 +9156,6 @@ unit:
 	VFMADD231PS   Z0, Z16, Z10
 	ADDQ          $+704, CX
 	ADDQ          $+704, R8
-	ADDQ          $+704, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -9290,9 +9197,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_0_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_0_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -9303,10 +9210,8 @@ TEXT ·fewQ5_0_7_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -9332,11 +9237,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
-	PREFETCHT1    320(R10)
+	PREFETCHT1    320(R9)
 	VCVTPH2PS     (CX), Z4
 	VPBROADCASTD  40(SI), Z12
 	VPBROADCASTD  40(SI)(AX*1), Z13
@@ -9472,9 +9377,9 @@ unit:
 	DECQ          DX
 	JZ            sum
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
-	PREFETCHT1    576(R10)
+	PREFETCHT1    576(R9)
 	PREFETCHT1    640(R9)
 	VCVTPH2PS     32(CX), Z4
 	VPBROADCASTD  88(SI), Z12
@@ -9610,7 +9515,6 @@ unit:
 	VFMADD231PS   Z0, Z18, Z11
 	ADDQ          $+704, CX
 	ADDQ          $+704, R9
-	ADDQ          $+704, R10
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	ADDQ          $+96, R8
@@ -9657,9 +9561,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_0_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_0_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -9670,10 +9574,8 @@ TEXT ·fewQ5_0_8_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -9700,11 +9602,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
-	PREFETCHT1    320(R10)
+	PREFETCHT1    320(R9)
 	VCVTPH2PS     (CX), Z4
 	VPBROADCASTD  40(SI), Z13
 	VPBROADCASTD  40(SI)(AX*1), Z14
@@ -9852,9 +9754,9 @@ unit:
 	DECQ          DX
 	JZ            sum
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
-	PREFETCHT1    576(R10)
+	PREFETCHT1    576(R9)
 	PREFETCHT1    640(R9)
 	VCVTPH2PS     32(CX), Z4
 	VPBROADCASTD  88(SI), Z13
@@ -10002,7 +9904,6 @@ unit:
 	VFMADD231PS   Z0, Z20, Z12
 	ADDQ          $+704, CX
 	ADDQ          $+704, R9
-	ADDQ          $+704, R10
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	ADDQ          $+96, R8
@@ -10053,9 +9954,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_0_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_0_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -10063,14 +9964,12 @@ TEXT ·pairQ5_0_2_avx512(SB), NOSPLIT, $0-80
 	VPBROADCASTD CX, Z3
 	MOVL         $0x70707070, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R9
+	MOVQ         wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -10089,19 +9988,19 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
-	PREFETCHT1   64(R8)
+	PREFETCHT1   64(DI)
 	PREFETCHT1   128(DI)
-	PREFETCHT1   192(R8)
+	PREFETCHT1   192(DI)
 	PREFETCHT1   256(DI)
-	PREFETCHT1   320(R8)
+	PREFETCHT1   320(DI)
 	PREFETCHT1   384(DI)
-	PREFETCHT1   448(R8)
+	PREFETCHT1   448(DI)
 	PREFETCHT1   512(DI)
-	PREFETCHT1   576(R8)
+	PREFETCHT1   576(DI)
 	PREFETCHT1   640(DI)
-	PREFETCHT1   704(R8)
+	PREFETCHT1   704(DI)
 	VCVTPH2PS    (CX), Z4
-	VCVTPH2PS    (CX)(R9*1), Z5
+	VCVTPH2PS    (CX)(R8*1), Z5
 	VPBROADCASTD 40(SI), Z8
 	VPSRAD       $0x03, Z8, Z8
 	VMOVDQA64    Z8, Z12
@@ -10112,8 +10011,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       64(CX)(R9*1), Z2, Z14
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VPANDD       64(CX)(R8*1), Z2, Z14
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD (SI), Z0
@@ -10126,8 +10025,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       128(CX)(R9*1), Z2, Z14
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VPANDD       128(CX)(R8*1), Z2, Z14
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 4(SI), Z0
@@ -10140,8 +10039,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       192(CX)(R9*1), Z2, Z14
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VPANDD       192(CX)(R8*1), Z2, Z14
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 8(SI), Z0
@@ -10154,8 +10053,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       256(CX)(R9*1), Z2, Z14
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VPANDD       256(CX)(R8*1), Z2, Z14
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 12(SI), Z0
@@ -10169,10 +10068,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    320(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    64(CX)(R9*1), Z14
+	VMOVDQU64    64(CX)(R8*1), Z14
 	VPSRLW       $0x04, Z14, Z14
 	VPANDD       Z2, Z14, Z14
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
@@ -10186,10 +10085,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    128(CX)(R9*1), Z14
+	VMOVDQU64    128(CX)(R8*1), Z14
 	VPSRLW       $0x04, Z14, Z14
 	VPANDD       Z2, Z14, Z14
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 20(SI), Z0
@@ -10204,10 +10103,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    192(CX)(R9*1), Z14
+	VMOVDQU64    192(CX)(R8*1), Z14
 	VPSRLW       $0x04, Z14, Z14
 	VPANDD       Z2, Z14, Z14
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 24(SI), Z0
@@ -10222,10 +10121,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    256(CX)(R9*1), Z14
+	VMOVDQU64    256(CX)(R8*1), Z14
 	VPSRLW       $0x04, Z14, Z14
 	VPANDD       Z2, Z14, Z14
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 28(SI), Z0
@@ -10251,17 +10150,17 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   768(DI)
-	PREFETCHT1   832(R8)
+	PREFETCHT1   832(DI)
 	PREFETCHT1   896(DI)
-	PREFETCHT1   960(R8)
+	PREFETCHT1   960(DI)
 	PREFETCHT1   1024(DI)
-	PREFETCHT1   1088(R8)
+	PREFETCHT1   1088(DI)
 	PREFETCHT1   1152(DI)
-	PREFETCHT1   1216(R8)
+	PREFETCHT1   1216(DI)
 	PREFETCHT1   1280(DI)
-	PREFETCHT1   1344(R8)
+	PREFETCHT1   1344(DI)
 	VCVTPH2PS    32(CX), Z4
-	VCVTPH2PS    32(CX)(R9*1), Z5
+	VCVTPH2PS    32(CX)(R8*1), Z5
 	VPBROADCASTD 88(SI), Z8
 	VPSRAD       $0x03, Z8, Z8
 	VMOVDQA64    Z8, Z12
@@ -10272,8 +10171,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       384(CX)(R9*1), Z2, Z14
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VPANDD       384(CX)(R8*1), Z2, Z14
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 48(SI), Z0
@@ -10286,8 +10185,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       448(CX)(R9*1), Z2, Z14
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VPANDD       448(CX)(R8*1), Z2, Z14
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 52(SI), Z0
@@ -10300,8 +10199,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       512(CX)(R9*1), Z2, Z14
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VPANDD       512(CX)(R8*1), Z2, Z14
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 56(SI), Z0
@@ -10314,8 +10213,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       576(CX)(R9*1), Z2, Z14
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VPANDD       576(CX)(R8*1), Z2, Z14
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 60(SI), Z0
@@ -10329,10 +10228,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    640(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    384(CX)(R9*1), Z14
+	VMOVDQU64    384(CX)(R8*1), Z14
 	VPSRLW       $0x04, Z14, Z14
 	VPANDD       Z2, Z14, Z14
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
@@ -10346,10 +10245,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    448(CX)(R9*1), Z14
+	VMOVDQU64    448(CX)(R8*1), Z14
 	VPSRLW       $0x04, Z14, Z14
 	VPANDD       Z2, Z14, Z14
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 68(SI), Z0
@@ -10364,10 +10263,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    512(CX)(R9*1), Z14
+	VMOVDQU64    512(CX)(R8*1), Z14
 	VPSRLW       $0x04, Z14, Z14
 	VPANDD       Z2, Z14, Z14
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 72(SI), Z0
@@ -10382,10 +10281,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    576(CX)(R9*1), Z14
+	VMOVDQU64    576(CX)(R8*1), Z14
 	VPSRLW       $0x04, Z14, Z14
 	VPANDD       Z2, Z14, Z14
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z14
 	VPBROADCASTD 76(SI), Z0
@@ -10410,7 +10309,6 @@ unit:
 	VFMADD231PS  Z1, Z13, Z11
 	ADDQ         $+704, CX
 	ADDQ         $+1408, DI
-	ADDQ         $+1408, R8
 	ADDQ         $+96, SI
 	DECQ         DX
 	JNZ          unit
@@ -10442,9 +10340,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_0_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_0_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -10452,14 +10350,12 @@ TEXT ·pairQ5_0_3_avx512(SB), NOSPLIT, $0-80
 	VPBROADCASTD CX, Z3
 	MOVL         $0x70707070, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R9
+	MOVQ         wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -10480,19 +10376,19 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
-	PREFETCHT1   64(R8)
+	PREFETCHT1   64(DI)
 	PREFETCHT1   128(DI)
-	PREFETCHT1   192(R8)
+	PREFETCHT1   192(DI)
 	PREFETCHT1   256(DI)
-	PREFETCHT1   320(R8)
+	PREFETCHT1   320(DI)
 	PREFETCHT1   384(DI)
-	PREFETCHT1   448(R8)
+	PREFETCHT1   448(DI)
 	PREFETCHT1   512(DI)
-	PREFETCHT1   576(R8)
+	PREFETCHT1   576(DI)
 	PREFETCHT1   640(DI)
-	PREFETCHT1   704(R8)
+	PREFETCHT1   704(DI)
 	VCVTPH2PS    (CX), Z4
-	VCVTPH2PS    (CX)(R9*1), Z5
+	VCVTPH2PS    (CX)(R8*1), Z5
 	VPBROADCASTD 40(SI), Z9
 	VPSRAD       $0x03, Z9, Z9
 	VMOVDQA64    Z9, Z15
@@ -10506,8 +10402,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       64(CX)(R9*1), Z2, Z18
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VPANDD       64(CX)(R8*1), Z2, Z18
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD (SI), Z0
@@ -10523,8 +10419,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       128(CX)(R9*1), Z2, Z18
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VPANDD       128(CX)(R8*1), Z2, Z18
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 4(SI), Z0
@@ -10540,8 +10436,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       192(CX)(R9*1), Z2, Z18
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VPANDD       192(CX)(R8*1), Z2, Z18
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 8(SI), Z0
@@ -10557,8 +10453,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       256(CX)(R9*1), Z2, Z18
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VPANDD       256(CX)(R8*1), Z2, Z18
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 12(SI), Z0
@@ -10575,10 +10471,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    320(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    64(CX)(R9*1), Z18
+	VMOVDQU64    64(CX)(R8*1), Z18
 	VPSRLW       $0x04, Z18, Z18
 	VPANDD       Z2, Z18, Z18
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
@@ -10595,10 +10491,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    128(CX)(R9*1), Z18
+	VMOVDQU64    128(CX)(R8*1), Z18
 	VPSRLW       $0x04, Z18, Z18
 	VPANDD       Z2, Z18, Z18
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 20(SI), Z0
@@ -10616,10 +10512,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    192(CX)(R9*1), Z18
+	VMOVDQU64    192(CX)(R8*1), Z18
 	VPSRLW       $0x04, Z18, Z18
 	VPANDD       Z2, Z18, Z18
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 24(SI), Z0
@@ -10637,10 +10533,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    256(CX)(R9*1), Z18
+	VMOVDQU64    256(CX)(R8*1), Z18
 	VPSRLW       $0x04, Z18, Z18
 	VPANDD       Z2, Z18, Z18
-	VMOVDQU64    320(CX)(R9*1), Z0
+	VMOVDQU64    320(CX)(R8*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 28(SI), Z0
@@ -10676,17 +10572,17 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   768(DI)
-	PREFETCHT1   832(R8)
+	PREFETCHT1   832(DI)
 	PREFETCHT1   896(DI)
-	PREFETCHT1   960(R8)
+	PREFETCHT1   960(DI)
 	PREFETCHT1   1024(DI)
-	PREFETCHT1   1088(R8)
+	PREFETCHT1   1088(DI)
 	PREFETCHT1   1152(DI)
-	PREFETCHT1   1216(R8)
+	PREFETCHT1   1216(DI)
 	PREFETCHT1   1280(DI)
-	PREFETCHT1   1344(R8)
+	PREFETCHT1   1344(DI)
 	VCVTPH2PS    32(CX), Z4
-	VCVTPH2PS    32(CX)(R9*1), Z5
+	VCVTPH2PS    32(CX)(R8*1), Z5
 	VPBROADCASTD 88(SI), Z9
 	VPSRAD       $0x03, Z9, Z9
 	VMOVDQA64    Z9, Z15
@@ -10700,8 +10596,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       384(CX)(R9*1), Z2, Z18
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VPANDD       384(CX)(R8*1), Z2, Z18
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 48(SI), Z0
@@ -10717,8 +10613,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       448(CX)(R9*1), Z2, Z18
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VPANDD       448(CX)(R8*1), Z2, Z18
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 52(SI), Z0
@@ -10734,8 +10630,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       512(CX)(R9*1), Z2, Z18
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VPANDD       512(CX)(R8*1), Z2, Z18
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 56(SI), Z0
@@ -10751,8 +10647,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       576(CX)(R9*1), Z2, Z18
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VPANDD       576(CX)(R8*1), Z2, Z18
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 60(SI), Z0
@@ -10769,10 +10665,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    640(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    384(CX)(R9*1), Z18
+	VMOVDQU64    384(CX)(R8*1), Z18
 	VPSRLW       $0x04, Z18, Z18
 	VPANDD       Z2, Z18, Z18
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
@@ -10789,10 +10685,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    448(CX)(R9*1), Z18
+	VMOVDQU64    448(CX)(R8*1), Z18
 	VPSRLW       $0x04, Z18, Z18
 	VPANDD       Z2, Z18, Z18
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 68(SI), Z0
@@ -10810,10 +10706,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    512(CX)(R9*1), Z18
+	VMOVDQU64    512(CX)(R8*1), Z18
 	VPSRLW       $0x04, Z18, Z18
 	VPANDD       Z2, Z18, Z18
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 72(SI), Z0
@@ -10831,10 +10727,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    576(CX)(R9*1), Z18
+	VMOVDQU64    576(CX)(R8*1), Z18
 	VPSRLW       $0x04, Z18, Z18
 	VPANDD       Z2, Z18, Z18
-	VMOVDQU64    640(CX)(R9*1), Z0
+	VMOVDQU64    640(CX)(R8*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z18
 	VPBROADCASTD 76(SI), Z0
@@ -10869,7 +10765,6 @@ unit:
 	VFMADD231PS  Z1, Z17, Z14
 	ADDQ         $+704, CX
 	ADDQ         $+1408, DI
-	ADDQ         $+1408, R8
 	ADDQ         $+96, SI
 	DECQ         DX
 	JNZ          unit
@@ -10908,9 +10803,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_0_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_0_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -10918,14 +10813,12 @@ TEXT ·pairQ5_0_4_avx512(SB), NOSPLIT, $0-80
 	VPBROADCASTD CX, Z3
 	MOVL         $0x70707070, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -10950,19 +10843,19 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	VCVTPH2PS    (CX), Z4
-	VCVTPH2PS    (CX)(R10*1), Z5
+	VCVTPH2PS    (CX)(R9*1), Z5
 	VPBROADCASTD 40(SI), Z10
 	VPSRAD       $0x03, Z10, Z10
 	VMOVDQA64    Z10, Z18
@@ -10979,8 +10872,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       64(CX)(R10*1), Z2, Z22
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       64(CX)(R9*1), Z2, Z22
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD (SI), Z0
@@ -10999,8 +10892,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       128(CX)(R10*1), Z2, Z22
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       128(CX)(R9*1), Z2, Z22
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 4(SI), Z0
@@ -11019,8 +10912,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       192(CX)(R10*1), Z2, Z22
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       192(CX)(R9*1), Z2, Z22
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 8(SI), Z0
@@ -11039,8 +10932,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       256(CX)(R10*1), Z2, Z22
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       256(CX)(R9*1), Z2, Z22
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 12(SI), Z0
@@ -11060,10 +10953,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    320(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    64(CX)(R10*1), Z22
+	VMOVDQU64    64(CX)(R9*1), Z22
 	VPSRLW       $0x04, Z22, Z22
 	VPANDD       Z2, Z22, Z22
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
@@ -11083,10 +10976,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    128(CX)(R10*1), Z22
+	VMOVDQU64    128(CX)(R9*1), Z22
 	VPSRLW       $0x04, Z22, Z22
 	VPANDD       Z2, Z22, Z22
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 20(SI), Z0
@@ -11107,10 +11000,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    192(CX)(R10*1), Z22
+	VMOVDQU64    192(CX)(R9*1), Z22
 	VPSRLW       $0x04, Z22, Z22
 	VPANDD       Z2, Z22, Z22
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 24(SI), Z0
@@ -11131,10 +11024,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    256(CX)(R10*1), Z22
+	VMOVDQU64    256(CX)(R9*1), Z22
 	VPSRLW       $0x04, Z22, Z22
 	VPANDD       Z2, Z22, Z22
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 28(SI), Z0
@@ -11180,17 +11073,17 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	PREFETCHT1   1152(R8)
-	PREFETCHT1   1216(R9)
+	PREFETCHT1   1216(R8)
 	PREFETCHT1   1280(R8)
-	PREFETCHT1   1344(R9)
+	PREFETCHT1   1344(R8)
 	VCVTPH2PS    32(CX), Z4
-	VCVTPH2PS    32(CX)(R10*1), Z5
+	VCVTPH2PS    32(CX)(R9*1), Z5
 	VPBROADCASTD 88(SI), Z10
 	VPSRAD       $0x03, Z10, Z10
 	VMOVDQA64    Z10, Z18
@@ -11207,8 +11100,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       384(CX)(R10*1), Z2, Z22
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       384(CX)(R9*1), Z2, Z22
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 48(SI), Z0
@@ -11227,8 +11120,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       448(CX)(R10*1), Z2, Z22
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       448(CX)(R9*1), Z2, Z22
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 52(SI), Z0
@@ -11247,8 +11140,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       512(CX)(R10*1), Z2, Z22
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       512(CX)(R9*1), Z2, Z22
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 56(SI), Z0
@@ -11267,8 +11160,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       576(CX)(R10*1), Z2, Z22
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       576(CX)(R9*1), Z2, Z22
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 60(SI), Z0
@@ -11288,10 +11181,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    640(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    384(CX)(R10*1), Z22
+	VMOVDQU64    384(CX)(R9*1), Z22
 	VPSRLW       $0x04, Z22, Z22
 	VPANDD       Z2, Z22, Z22
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
@@ -11311,10 +11204,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    448(CX)(R10*1), Z22
+	VMOVDQU64    448(CX)(R9*1), Z22
 	VPSRLW       $0x04, Z22, Z22
 	VPANDD       Z2, Z22, Z22
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 68(SI), Z0
@@ -11335,10 +11228,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    512(CX)(R10*1), Z22
+	VMOVDQU64    512(CX)(R9*1), Z22
 	VPSRLW       $0x04, Z22, Z22
 	VPANDD       Z2, Z22, Z22
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 72(SI), Z0
@@ -11359,10 +11252,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    576(CX)(R10*1), Z22
+	VMOVDQU64    576(CX)(R9*1), Z22
 	VPSRLW       $0x04, Z22, Z22
 	VPANDD       Z2, Z22, Z22
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z22
 	VPBROADCASTD 76(SI), Z0
@@ -11407,7 +11300,6 @@ unit:
 	VFMADD231PS  Z1, Z21, Z17
 	ADDQ         $+704, CX
 	ADDQ         $+1408, R8
-	ADDQ         $+1408, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -11454,9 +11346,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_0_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_0_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -11464,14 +11356,12 @@ TEXT ·pairQ5_0_5_avx512(SB), NOSPLIT, $0-80
 	VPBROADCASTD CX, Z3
 	MOVL         $0x70707070, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -11498,19 +11388,19 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	VCVTPH2PS    (CX), Z4
-	VCVTPH2PS    (CX)(R10*1), Z5
+	VCVTPH2PS    (CX)(R9*1), Z5
 	VPBROADCASTD 40(SI), Z11
 	VPSRAD       $0x03, Z11, Z11
 	VMOVDQA64    Z11, Z21
@@ -11530,8 +11420,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       64(CX)(R10*1), Z2, Z26
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       64(CX)(R9*1), Z2, Z26
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD (SI), Z0
@@ -11553,8 +11443,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       128(CX)(R10*1), Z2, Z26
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       128(CX)(R9*1), Z2, Z26
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 4(SI), Z0
@@ -11576,8 +11466,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       192(CX)(R10*1), Z2, Z26
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       192(CX)(R9*1), Z2, Z26
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 8(SI), Z0
@@ -11599,8 +11489,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       256(CX)(R10*1), Z2, Z26
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       256(CX)(R9*1), Z2, Z26
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 12(SI), Z0
@@ -11623,10 +11513,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    320(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    64(CX)(R10*1), Z26
+	VMOVDQU64    64(CX)(R9*1), Z26
 	VPSRLW       $0x04, Z26, Z26
 	VPANDD       Z2, Z26, Z26
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
@@ -11649,10 +11539,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    128(CX)(R10*1), Z26
+	VMOVDQU64    128(CX)(R9*1), Z26
 	VPSRLW       $0x04, Z26, Z26
 	VPANDD       Z2, Z26, Z26
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 20(SI), Z0
@@ -11676,10 +11566,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    192(CX)(R10*1), Z26
+	VMOVDQU64    192(CX)(R9*1), Z26
 	VPSRLW       $0x04, Z26, Z26
 	VPANDD       Z2, Z26, Z26
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 24(SI), Z0
@@ -11703,10 +11593,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    256(CX)(R10*1), Z26
+	VMOVDQU64    256(CX)(R9*1), Z26
 	VPSRLW       $0x04, Z26, Z26
 	VPANDD       Z2, Z26, Z26
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 28(SI), Z0
@@ -11762,17 +11652,17 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	PREFETCHT1   1152(R8)
-	PREFETCHT1   1216(R9)
+	PREFETCHT1   1216(R8)
 	PREFETCHT1   1280(R8)
-	PREFETCHT1   1344(R9)
+	PREFETCHT1   1344(R8)
 	VCVTPH2PS    32(CX), Z4
-	VCVTPH2PS    32(CX)(R10*1), Z5
+	VCVTPH2PS    32(CX)(R9*1), Z5
 	VPBROADCASTD 88(SI), Z11
 	VPSRAD       $0x03, Z11, Z11
 	VMOVDQA64    Z11, Z21
@@ -11792,8 +11682,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       384(CX)(R10*1), Z2, Z26
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       384(CX)(R9*1), Z2, Z26
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 48(SI), Z0
@@ -11815,8 +11705,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       448(CX)(R10*1), Z2, Z26
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       448(CX)(R9*1), Z2, Z26
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 52(SI), Z0
@@ -11838,8 +11728,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       512(CX)(R10*1), Z2, Z26
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       512(CX)(R9*1), Z2, Z26
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 56(SI), Z0
@@ -11861,8 +11751,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       576(CX)(R10*1), Z2, Z26
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       576(CX)(R9*1), Z2, Z26
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 60(SI), Z0
@@ -11885,10 +11775,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    640(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    384(CX)(R10*1), Z26
+	VMOVDQU64    384(CX)(R9*1), Z26
 	VPSRLW       $0x04, Z26, Z26
 	VPANDD       Z2, Z26, Z26
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z11
@@ -11911,10 +11801,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    448(CX)(R10*1), Z26
+	VMOVDQU64    448(CX)(R9*1), Z26
 	VPSRLW       $0x04, Z26, Z26
 	VPANDD       Z2, Z26, Z26
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 68(SI), Z0
@@ -11938,10 +11828,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    512(CX)(R10*1), Z26
+	VMOVDQU64    512(CX)(R9*1), Z26
 	VPSRLW       $0x04, Z26, Z26
 	VPANDD       Z2, Z26, Z26
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 72(SI), Z0
@@ -11965,10 +11855,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    576(CX)(R10*1), Z26
+	VMOVDQU64    576(CX)(R9*1), Z26
 	VPSRLW       $0x04, Z26, Z26
 	VPANDD       Z2, Z26, Z26
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z26
 	VPBROADCASTD 76(SI), Z0
@@ -12023,7 +11913,6 @@ unit:
 	VFMADD231PS  Z1, Z25, Z20
 	ADDQ         $+704, CX
 	ADDQ         $+1408, R8
-	ADDQ         $+1408, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -12077,9 +11966,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_0_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_0_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -12087,14 +11976,12 @@ TEXT ·pairQ5_0_6_avx512(SB), NOSPLIT, $0-80
 	VPBROADCASTD CX, Z3
 	MOVL         $0x70707070, CX
 	VPBROADCASTD CX, Z0
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -12123,19 +12010,19 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	VCVTPH2PS    (CX), Z4
-	VCVTPH2PS    (CX)(R10*1), Z5
+	VCVTPH2PS    (CX)(R9*1), Z5
 	VPBROADCASTD 40(SI), Z12
 	VPSRAD       $0x03, Z12, Z12
 	VMOVDQA64    Z12, Z24
@@ -12158,8 +12045,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       64(CX)(R10*1), Z2, Z30
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       64(CX)(R9*1), Z2, Z30
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD (SI), Z0
@@ -12184,8 +12071,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       128(CX)(R10*1), Z2, Z30
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       128(CX)(R9*1), Z2, Z30
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 4(SI), Z0
@@ -12210,8 +12097,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       192(CX)(R10*1), Z2, Z30
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       192(CX)(R9*1), Z2, Z30
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 8(SI), Z0
@@ -12236,8 +12123,8 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       256(CX)(R10*1), Z2, Z30
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VPANDD       256(CX)(R9*1), Z2, Z30
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 12(SI), Z0
@@ -12263,10 +12150,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    320(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    64(CX)(R10*1), Z30
+	VMOVDQU64    64(CX)(R9*1), Z30
 	VPSRLW       $0x04, Z30, Z30
 	VPANDD       Z2, Z30, Z30
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z12
@@ -12292,10 +12179,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    128(CX)(R10*1), Z30
+	VMOVDQU64    128(CX)(R9*1), Z30
 	VPSRLW       $0x04, Z30, Z30
 	VPANDD       Z2, Z30, Z30
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 20(SI), Z0
@@ -12322,10 +12209,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    192(CX)(R10*1), Z30
+	VMOVDQU64    192(CX)(R9*1), Z30
 	VPSRLW       $0x04, Z30, Z30
 	VPANDD       Z2, Z30, Z30
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 24(SI), Z0
@@ -12352,10 +12239,10 @@ unit:
 	VMOVDQU64    320(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    256(CX)(R10*1), Z30
+	VMOVDQU64    256(CX)(R9*1), Z30
 	VPSRLW       $0x04, Z30, Z30
 	VPANDD       Z2, Z30, Z30
-	VMOVDQU64    320(CX)(R10*1), Z0
+	VMOVDQU64    320(CX)(R9*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 28(SI), Z0
@@ -12421,17 +12308,17 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	PREFETCHT1   1152(R8)
-	PREFETCHT1   1216(R9)
+	PREFETCHT1   1216(R8)
 	PREFETCHT1   1280(R8)
-	PREFETCHT1   1344(R9)
+	PREFETCHT1   1344(R8)
 	VCVTPH2PS    32(CX), Z4
-	VCVTPH2PS    32(CX)(R10*1), Z5
+	VCVTPH2PS    32(CX)(R9*1), Z5
 	VPBROADCASTD 88(SI), Z12
 	VPSRAD       $0x03, Z12, Z12
 	VMOVDQA64    Z12, Z24
@@ -12454,8 +12341,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       384(CX)(R10*1), Z2, Z30
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       384(CX)(R9*1), Z2, Z30
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x04, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 48(SI), Z0
@@ -12480,8 +12367,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       448(CX)(R10*1), Z2, Z30
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       448(CX)(R9*1), Z2, Z30
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 52(SI), Z0
@@ -12506,8 +12393,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       512(CX)(R10*1), Z2, Z30
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       512(CX)(R9*1), Z2, Z30
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 56(SI), Z0
@@ -12532,8 +12419,8 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VPANDD       576(CX)(R10*1), Z2, Z30
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VPANDD       576(CX)(R9*1), Z2, Z30
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSLLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 60(SI), Z0
@@ -12559,10 +12446,10 @@ unit:
 	VPANDD       Z2, Z1, Z1
 	VMOVDQU64    640(CX), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    384(CX)(R10*1), Z30
+	VMOVDQU64    384(CX)(R9*1), Z30
 	VPSRLW       $0x04, Z30, Z30
 	VPANDD       Z2, Z30, Z30
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z12
@@ -12588,10 +12475,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    448(CX)(R10*1), Z30
+	VMOVDQU64    448(CX)(R9*1), Z30
 	VPSRLW       $0x04, Z30, Z30
 	VPANDD       Z2, Z30, Z30
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x01, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 68(SI), Z0
@@ -12618,10 +12505,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    512(CX)(R10*1), Z30
+	VMOVDQU64    512(CX)(R9*1), Z30
 	VPSRLW       $0x04, Z30, Z30
 	VPANDD       Z2, Z30, Z30
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x02, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 72(SI), Z0
@@ -12648,10 +12535,10 @@ unit:
 	VMOVDQU64    640(CX), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z1
-	VMOVDQU64    576(CX)(R10*1), Z30
+	VMOVDQU64    576(CX)(R9*1), Z30
 	VPSRLW       $0x04, Z30, Z30
 	VPANDD       Z2, Z30, Z30
-	VMOVDQU64    640(CX)(R10*1), Z0
+	VMOVDQU64    640(CX)(R9*1), Z0
 	VPSRLW       $0x03, Z0, Z0
 	VPTERNLOGD   $0xf8, Z3, Z0, Z30
 	VPBROADCASTD 76(SI), Z0
@@ -12716,7 +12603,6 @@ unit:
 	VFMADD231PS  Z1, Z29, Z23
 	ADDQ         $+704, CX
 	ADDQ         $+1408, R8
-	ADDQ         $+1408, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -12777,9 +12663,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_1_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_1_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
@@ -12788,10 +12674,8 @@ TEXT ·fewQ5_1_1_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -12807,11 +12691,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (SI)
-	PREFETCHT1       64(DI)
+	PREFETCHT1       64(SI)
 	PREFETCHT1       128(SI)
-	PREFETCHT1       192(DI)
+	PREFETCHT1       192(SI)
 	PREFETCHT1       256(SI)
-	PREFETCHT1       320(DI)
+	PREFETCHT1       320(SI)
 	PREFETCHT1       384(SI)
 	VCVTPH2PS        (AX), Z6
 	VCVTPH2PS        64(AX), Z3
@@ -12869,11 +12753,11 @@ unit:
 	VFMADD231PS.BCST 36(BX), Z3, Z4
 	DECQ             CX
 	JZ               sum
-	PREFETCHT1       448(DI)
+	PREFETCHT1       448(SI)
 	PREFETCHT1       512(SI)
-	PREFETCHT1       576(DI)
+	PREFETCHT1       576(SI)
 	PREFETCHT1       640(SI)
-	PREFETCHT1       704(DI)
+	PREFETCHT1       704(SI)
 	VCVTPH2PS        32(AX), Z6
 	VCVTPH2PS        96(AX), Z3
 	VPXORD           Z5, Z5, Z5
@@ -12930,7 +12814,6 @@ unit:
 	VFMADD231PS.BCST 84(BX), Z3, Z4
 	ADDQ             $+768, AX
 	ADDQ             $+768, SI
-	ADDQ             $+768, DI
 	ADDQ             $+96, BX
 	DECQ             CX
 	JNZ              unit
@@ -12951,9 +12834,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_1_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_1_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -12962,10 +12845,8 @@ TEXT ·fewQ5_1_2_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -12982,11 +12863,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
@@ -13057,11 +12938,11 @@ unit:
 	VFMADD231PS.BCST 36(SI)(AX*1), Z4, Z6
 	DECQ             DX
 	JZ               sum
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	PREFETCHT1       640(DI)
-	PREFETCHT1       704(R8)
+	PREFETCHT1       704(DI)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
 	VPXORD           Z7, Z7, Z7
@@ -13131,7 +13012,6 @@ unit:
 	VFMADD231PS.BCST 84(SI)(AX*1), Z4, Z6
 	ADDQ             $+768, CX
 	ADDQ             $+768, DI
-	ADDQ             $+768, R8
 	ADDQ             $+96, SI
 	DECQ             DX
 	JNZ              unit
@@ -13156,9 +13036,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_1_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_1_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -13167,10 +13047,8 @@ TEXT ·fewQ5_1_3_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -13188,11 +13066,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
@@ -13276,11 +13154,11 @@ unit:
 	VFMADD231PS.BCST 36(SI)(AX*2), Z4, Z7
 	DECQ             DX
 	JZ               sum
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	PREFETCHT1       640(DI)
-	PREFETCHT1       704(R8)
+	PREFETCHT1       704(DI)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
 	VPXORD           Z8, Z8, Z8
@@ -13363,7 +13241,6 @@ unit:
 	VFMADD231PS.BCST 84(SI)(AX*2), Z4, Z7
 	ADDQ             $+768, CX
 	ADDQ             $+768, DI
-	ADDQ             $+768, R8
 	ADDQ             $+96, SI
 	DECQ             DX
 	JNZ              unit
@@ -13392,9 +13269,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_1_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_1_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -13403,10 +13280,8 @@ TEXT ·fewQ5_1_4_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -13427,11 +13302,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
@@ -13528,11 +13403,11 @@ unit:
 	VFMADD231PS.BCST 36(DI), Z4, Z8
 	DECQ             DX
 	JZ               sum
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
 	VPXORD           Z9, Z9, Z9
@@ -13628,7 +13503,6 @@ unit:
 	VFMADD231PS.BCST 84(DI), Z4, Z8
 	ADDQ             $+768, CX
 	ADDQ             $+768, R8
-	ADDQ             $+768, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -13662,9 +13536,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_1_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_1_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -13673,10 +13547,8 @@ TEXT ·fewQ5_1_5_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -13698,11 +13570,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
@@ -13812,11 +13684,11 @@ unit:
 	VFMADD231PS.BCST 36(DI)(AX*1), Z4, Z9
 	DECQ             DX
 	JZ               sum
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
 	VPXORD           Z10, Z10, Z10
@@ -13925,7 +13797,6 @@ unit:
 	VFMADD231PS.BCST 84(DI)(AX*1), Z4, Z9
 	ADDQ             $+768, CX
 	ADDQ             $+768, R8
-	ADDQ             $+768, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -13963,9 +13834,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_1_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_1_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_1_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_1_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -13974,10 +13845,8 @@ TEXT ·fewQ5_1_6_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -14000,11 +13869,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
@@ -14127,11 +13996,11 @@ unit:
 	VFMADD231PS.BCST 36(DI)(AX*2), Z4, Z10
 	DECQ             DX
 	JZ               sum
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
 	VPXORD           Z11, Z11, Z11
@@ -14253,7 +14122,6 @@ unit:
 	VFMADD231PS.BCST 84(DI)(AX*2), Z4, Z10
 	ADDQ             $+768, CX
 	ADDQ             $+768, R8
-	ADDQ             $+768, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -14295,9 +14163,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_1_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_1_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -14306,10 +14174,8 @@ TEXT ·fewQ5_1_7_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -14335,11 +14201,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R9)
-	PREFETCHT1       64(R10)
+	PREFETCHT1       64(R9)
 	PREFETCHT1       128(R9)
-	PREFETCHT1       192(R10)
+	PREFETCHT1       192(R9)
 	PREFETCHT1       256(R9)
-	PREFETCHT1       320(R10)
+	PREFETCHT1       320(R9)
 	PREFETCHT1       384(R9)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
@@ -14475,11 +14341,11 @@ unit:
 	VFMADD231PS.BCST 36(R8), Z4, Z11
 	DECQ             DX
 	JZ               sum
-	PREFETCHT1       448(R10)
+	PREFETCHT1       448(R9)
 	PREFETCHT1       512(R9)
-	PREFETCHT1       576(R10)
+	PREFETCHT1       576(R9)
 	PREFETCHT1       640(R9)
-	PREFETCHT1       704(R10)
+	PREFETCHT1       704(R9)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
 	VPXORD           Z12, Z12, Z12
@@ -14614,7 +14480,6 @@ unit:
 	VFMADD231PS.BCST 84(R8), Z4, Z11
 	ADDQ             $+768, CX
 	ADDQ             $+768, R9
-	ADDQ             $+768, R10
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	ADDQ             $+96, R8
@@ -14661,9 +14526,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ5_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_1_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_1_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -14672,10 +14537,8 @@ TEXT ·fewQ5_1_8_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -14702,11 +14565,11 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R9)
-	PREFETCHT1       64(R10)
+	PREFETCHT1       64(R9)
 	PREFETCHT1       128(R9)
-	PREFETCHT1       192(R10)
+	PREFETCHT1       192(R9)
 	PREFETCHT1       256(R9)
-	PREFETCHT1       320(R10)
+	PREFETCHT1       320(R9)
 	PREFETCHT1       384(R9)
 	VCVTPH2PS        (CX), Z3
 	VCVTPH2PS        64(CX), Z4
@@ -14855,11 +14718,11 @@ unit:
 	VFMADD231PS.BCST 36(R8)(AX*1), Z4, Z12
 	DECQ             DX
 	JZ               sum
-	PREFETCHT1       448(R10)
+	PREFETCHT1       448(R9)
 	PREFETCHT1       512(R9)
-	PREFETCHT1       576(R10)
+	PREFETCHT1       576(R9)
 	PREFETCHT1       640(R9)
-	PREFETCHT1       704(R10)
+	PREFETCHT1       704(R9)
 	VCVTPH2PS        32(CX), Z3
 	VCVTPH2PS        96(CX), Z4
 	VPXORD           Z13, Z13, Z13
@@ -15007,7 +14870,6 @@ unit:
 	VFMADD231PS.BCST 84(R8)(AX*1), Z4, Z12
 	ADDQ             $+768, CX
 	ADDQ             $+768, R9
-	ADDQ             $+768, R10
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	ADDQ             $+96, R8
@@ -15058,22 +14920,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_1_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_1_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x10101010, CX
 	VPBROADCASTD CX, Z3
-	MOVQ         wstride+16(FP), R9
+	MOVQ         wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -15092,23 +14952,23 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	PREFETCHT1       640(DI)
-	PREFETCHT1       704(R8)
+	PREFETCHT1       704(DI)
 	PREFETCHT1       768(DI)
-	PREFETCHT1       832(R8)
+	PREFETCHT1       832(DI)
 	VCVTPH2PS        (CX), Z4
 	VCVTPH2PS        64(CX), Z5
-	VCVTPH2PS        (CX)(R9*1), Z6
-	VCVTPH2PS        64(CX)(R9*1), Z7
+	VCVTPH2PS        (CX)(R8*1), Z6
+	VCVTPH2PS        64(CX)(R8*1), Z7
 	VPXORD           Z10, Z10, Z10
 	VPXORD           Z14, Z14, Z14
 	VPXORD           Z11, Z11, Z11
@@ -15117,8 +14977,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           128(CX)(R9*1), Z2, Z16
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VPANDD           128(CX)(R8*1), Z2, Z16
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     (SI), Z0
@@ -15131,8 +14991,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           192(CX)(R9*1), Z2, Z16
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VPANDD           192(CX)(R8*1), Z2, Z16
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     4(SI), Z0
@@ -15145,8 +15005,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           256(CX)(R9*1), Z2, Z16
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VPANDD           256(CX)(R8*1), Z2, Z16
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     8(SI), Z0
@@ -15159,8 +15019,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           320(CX)(R9*1), Z2, Z16
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VPANDD           320(CX)(R8*1), Z2, Z16
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     12(SI), Z0
@@ -15174,10 +15034,10 @@ unit:
 	VPANDD           Z2, Z1, Z1
 	VMOVDQU64        384(CX), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        128(CX)(R9*1), Z16
+	VMOVDQU64        128(CX)(R8*1), Z16
 	VPSRLW           $0x04, Z16, Z16
 	VPANDD           Z2, Z16, Z16
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     16(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
@@ -15191,10 +15051,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        192(CX)(R9*1), Z16
+	VMOVDQU64        192(CX)(R8*1), Z16
 	VPSRLW           $0x04, Z16, Z16
 	VPANDD           Z2, Z16, Z16
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     20(SI), Z0
@@ -15209,10 +15069,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        256(CX)(R9*1), Z16
+	VMOVDQU64        256(CX)(R8*1), Z16
 	VPSRLW           $0x04, Z16, Z16
 	VPANDD           Z2, Z16, Z16
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     24(SI), Z0
@@ -15227,10 +15087,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        320(CX)(R9*1), Z16
+	VMOVDQU64        320(CX)(R8*1), Z16
 	VPSRLW           $0x04, Z16, Z16
 	VPANDD           Z2, Z16, Z16
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     28(SI), Z0
@@ -15260,19 +15120,19 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       896(DI)
-	PREFETCHT1       960(R8)
+	PREFETCHT1       960(DI)
 	PREFETCHT1       1024(DI)
-	PREFETCHT1       1088(R8)
+	PREFETCHT1       1088(DI)
 	PREFETCHT1       1152(DI)
-	PREFETCHT1       1216(R8)
+	PREFETCHT1       1216(DI)
 	PREFETCHT1       1280(DI)
-	PREFETCHT1       1344(R8)
+	PREFETCHT1       1344(DI)
 	PREFETCHT1       1408(DI)
-	PREFETCHT1       1472(R8)
+	PREFETCHT1       1472(DI)
 	VCVTPH2PS        32(CX), Z4
 	VCVTPH2PS        96(CX), Z5
-	VCVTPH2PS        32(CX)(R9*1), Z6
-	VCVTPH2PS        96(CX)(R9*1), Z7
+	VCVTPH2PS        32(CX)(R8*1), Z6
+	VCVTPH2PS        96(CX)(R8*1), Z7
 	VPXORD           Z10, Z10, Z10
 	VPXORD           Z14, Z14, Z14
 	VPXORD           Z11, Z11, Z11
@@ -15281,8 +15141,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           448(CX)(R9*1), Z2, Z16
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VPANDD           448(CX)(R8*1), Z2, Z16
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     48(SI), Z0
@@ -15295,8 +15155,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           512(CX)(R9*1), Z2, Z16
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VPANDD           512(CX)(R8*1), Z2, Z16
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     52(SI), Z0
@@ -15309,8 +15169,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           576(CX)(R9*1), Z2, Z16
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VPANDD           576(CX)(R8*1), Z2, Z16
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     56(SI), Z0
@@ -15323,8 +15183,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           640(CX)(R9*1), Z2, Z16
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VPANDD           640(CX)(R8*1), Z2, Z16
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     60(SI), Z0
@@ -15338,10 +15198,10 @@ unit:
 	VPANDD           Z2, Z1, Z1
 	VMOVDQU64        704(CX), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        448(CX)(R9*1), Z16
+	VMOVDQU64        448(CX)(R8*1), Z16
 	VPSRLW           $0x04, Z16, Z16
 	VPANDD           Z2, Z16, Z16
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     64(SI), Z0
 	VPDPBUSD         Z0, Z1, Z10
@@ -15355,10 +15215,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        512(CX)(R9*1), Z16
+	VMOVDQU64        512(CX)(R8*1), Z16
 	VPSRLW           $0x04, Z16, Z16
 	VPANDD           Z2, Z16, Z16
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     68(SI), Z0
@@ -15373,10 +15233,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        576(CX)(R9*1), Z16
+	VMOVDQU64        576(CX)(R8*1), Z16
 	VPSRLW           $0x04, Z16, Z16
 	VPANDD           Z2, Z16, Z16
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     72(SI), Z0
@@ -15391,10 +15251,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        640(CX)(R9*1), Z16
+	VMOVDQU64        640(CX)(R8*1), Z16
 	VPSRLW           $0x04, Z16, Z16
 	VPANDD           Z2, Z16, Z16
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z16
 	VPBROADCASTD     76(SI), Z0
@@ -15423,7 +15283,6 @@ unit:
 	VFMADD231PS.BCST 84(SI)(AX*1), Z7, Z13
 	ADDQ             $+768, CX
 	ADDQ             $+1536, DI
-	ADDQ             $+1536, R8
 	ADDQ             $+96, SI
 	DECQ             DX
 	JNZ              unit
@@ -15455,22 +15314,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_1_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_1_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x10101010, CX
 	VPBROADCASTD CX, Z3
-	MOVQ         wstride+16(FP), R9
+	MOVQ         wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -15491,23 +15348,23 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	PREFETCHT1       640(DI)
-	PREFETCHT1       704(R8)
+	PREFETCHT1       704(DI)
 	PREFETCHT1       768(DI)
-	PREFETCHT1       832(R8)
+	PREFETCHT1       832(DI)
 	VCVTPH2PS        (CX), Z4
 	VCVTPH2PS        64(CX), Z5
-	VCVTPH2PS        (CX)(R9*1), Z6
-	VCVTPH2PS        64(CX)(R9*1), Z7
+	VCVTPH2PS        (CX)(R8*1), Z6
+	VCVTPH2PS        64(CX)(R8*1), Z7
 	VPXORD           Z11, Z11, Z11
 	VPXORD           Z17, Z17, Z17
 	VPXORD           Z12, Z12, Z12
@@ -15518,8 +15375,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           128(CX)(R9*1), Z2, Z20
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VPANDD           128(CX)(R8*1), Z2, Z20
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     (SI), Z0
@@ -15535,8 +15392,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           192(CX)(R9*1), Z2, Z20
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VPANDD           192(CX)(R8*1), Z2, Z20
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     4(SI), Z0
@@ -15552,8 +15409,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           256(CX)(R9*1), Z2, Z20
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VPANDD           256(CX)(R8*1), Z2, Z20
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     8(SI), Z0
@@ -15569,8 +15426,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           320(CX)(R9*1), Z2, Z20
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VPANDD           320(CX)(R8*1), Z2, Z20
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     12(SI), Z0
@@ -15587,10 +15444,10 @@ unit:
 	VPANDD           Z2, Z1, Z1
 	VMOVDQU64        384(CX), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        128(CX)(R9*1), Z20
+	VMOVDQU64        128(CX)(R8*1), Z20
 	VPSRLW           $0x04, Z20, Z20
 	VPANDD           Z2, Z20, Z20
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     16(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
@@ -15607,10 +15464,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        192(CX)(R9*1), Z20
+	VMOVDQU64        192(CX)(R8*1), Z20
 	VPSRLW           $0x04, Z20, Z20
 	VPANDD           Z2, Z20, Z20
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     20(SI), Z0
@@ -15628,10 +15485,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        256(CX)(R9*1), Z20
+	VMOVDQU64        256(CX)(R8*1), Z20
 	VPSRLW           $0x04, Z20, Z20
 	VPANDD           Z2, Z20, Z20
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     24(SI), Z0
@@ -15649,10 +15506,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        320(CX)(R9*1), Z20
+	VMOVDQU64        320(CX)(R8*1), Z20
 	VPSRLW           $0x04, Z20, Z20
 	VPANDD           Z2, Z20, Z20
-	VMOVDQU64        384(CX)(R9*1), Z0
+	VMOVDQU64        384(CX)(R8*1), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     28(SI), Z0
@@ -15694,19 +15551,19 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       896(DI)
-	PREFETCHT1       960(R8)
+	PREFETCHT1       960(DI)
 	PREFETCHT1       1024(DI)
-	PREFETCHT1       1088(R8)
+	PREFETCHT1       1088(DI)
 	PREFETCHT1       1152(DI)
-	PREFETCHT1       1216(R8)
+	PREFETCHT1       1216(DI)
 	PREFETCHT1       1280(DI)
-	PREFETCHT1       1344(R8)
+	PREFETCHT1       1344(DI)
 	PREFETCHT1       1408(DI)
-	PREFETCHT1       1472(R8)
+	PREFETCHT1       1472(DI)
 	VCVTPH2PS        32(CX), Z4
 	VCVTPH2PS        96(CX), Z5
-	VCVTPH2PS        32(CX)(R9*1), Z6
-	VCVTPH2PS        96(CX)(R9*1), Z7
+	VCVTPH2PS        32(CX)(R8*1), Z6
+	VCVTPH2PS        96(CX)(R8*1), Z7
 	VPXORD           Z11, Z11, Z11
 	VPXORD           Z17, Z17, Z17
 	VPXORD           Z12, Z12, Z12
@@ -15717,8 +15574,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           448(CX)(R9*1), Z2, Z20
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VPANDD           448(CX)(R8*1), Z2, Z20
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     48(SI), Z0
@@ -15734,8 +15591,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           512(CX)(R9*1), Z2, Z20
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VPANDD           512(CX)(R8*1), Z2, Z20
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     52(SI), Z0
@@ -15751,8 +15608,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           576(CX)(R9*1), Z2, Z20
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VPANDD           576(CX)(R8*1), Z2, Z20
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     56(SI), Z0
@@ -15768,8 +15625,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           640(CX)(R9*1), Z2, Z20
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VPANDD           640(CX)(R8*1), Z2, Z20
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     60(SI), Z0
@@ -15786,10 +15643,10 @@ unit:
 	VPANDD           Z2, Z1, Z1
 	VMOVDQU64        704(CX), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        448(CX)(R9*1), Z20
+	VMOVDQU64        448(CX)(R8*1), Z20
 	VPSRLW           $0x04, Z20, Z20
 	VPANDD           Z2, Z20, Z20
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     64(SI), Z0
 	VPDPBUSD         Z0, Z1, Z11
@@ -15806,10 +15663,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        512(CX)(R9*1), Z20
+	VMOVDQU64        512(CX)(R8*1), Z20
 	VPSRLW           $0x04, Z20, Z20
 	VPANDD           Z2, Z20, Z20
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     68(SI), Z0
@@ -15827,10 +15684,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        576(CX)(R9*1), Z20
+	VMOVDQU64        576(CX)(R8*1), Z20
 	VPSRLW           $0x04, Z20, Z20
 	VPANDD           Z2, Z20, Z20
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     72(SI), Z0
@@ -15848,10 +15705,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        640(CX)(R9*1), Z20
+	VMOVDQU64        640(CX)(R8*1), Z20
 	VPSRLW           $0x04, Z20, Z20
 	VPANDD           Z2, Z20, Z20
-	VMOVDQU64        704(CX)(R9*1), Z0
+	VMOVDQU64        704(CX)(R8*1), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z20
 	VPBROADCASTD     76(SI), Z0
@@ -15892,7 +15749,6 @@ unit:
 	VFMADD231PS.BCST 84(SI)(AX*2), Z7, Z16
 	ADDQ             $+768, CX
 	ADDQ             $+1536, DI
-	ADDQ             $+1536, R8
 	ADDQ             $+96, SI
 	DECQ             DX
 	JNZ              unit
@@ -15931,22 +15787,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_1_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_1_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x10101010, CX
 	VPBROADCASTD CX, Z3
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -15971,23 +15825,23 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	PREFETCHT1       768(R8)
-	PREFETCHT1       832(R9)
+	PREFETCHT1       832(R8)
 	VCVTPH2PS        (CX), Z4
 	VCVTPH2PS        64(CX), Z5
-	VCVTPH2PS        (CX)(R10*1), Z6
-	VCVTPH2PS        64(CX)(R10*1), Z7
+	VCVTPH2PS        (CX)(R9*1), Z6
+	VCVTPH2PS        64(CX)(R9*1), Z7
 	VPXORD           Z12, Z12, Z12
 	VPXORD           Z20, Z20, Z20
 	VPXORD           Z13, Z13, Z13
@@ -16000,8 +15854,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           128(CX)(R10*1), Z2, Z24
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VPANDD           128(CX)(R9*1), Z2, Z24
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     (SI), Z0
@@ -16020,8 +15874,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           192(CX)(R10*1), Z2, Z24
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VPANDD           192(CX)(R9*1), Z2, Z24
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     4(SI), Z0
@@ -16040,8 +15894,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           256(CX)(R10*1), Z2, Z24
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VPANDD           256(CX)(R9*1), Z2, Z24
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     8(SI), Z0
@@ -16060,8 +15914,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           320(CX)(R10*1), Z2, Z24
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VPANDD           320(CX)(R9*1), Z2, Z24
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     12(SI), Z0
@@ -16081,10 +15935,10 @@ unit:
 	VPANDD           Z2, Z1, Z1
 	VMOVDQU64        384(CX), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        128(CX)(R10*1), Z24
+	VMOVDQU64        128(CX)(R9*1), Z24
 	VPSRLW           $0x04, Z24, Z24
 	VPANDD           Z2, Z24, Z24
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     16(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
@@ -16104,10 +15958,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        192(CX)(R10*1), Z24
+	VMOVDQU64        192(CX)(R9*1), Z24
 	VPSRLW           $0x04, Z24, Z24
 	VPANDD           Z2, Z24, Z24
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     20(SI), Z0
@@ -16128,10 +15982,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        256(CX)(R10*1), Z24
+	VMOVDQU64        256(CX)(R9*1), Z24
 	VPSRLW           $0x04, Z24, Z24
 	VPANDD           Z2, Z24, Z24
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     24(SI), Z0
@@ -16152,10 +16006,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        320(CX)(R10*1), Z24
+	VMOVDQU64        320(CX)(R9*1), Z24
 	VPSRLW           $0x04, Z24, Z24
 	VPANDD           Z2, Z24, Z24
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     28(SI), Z0
@@ -16209,19 +16063,19 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       896(R8)
-	PREFETCHT1       960(R9)
+	PREFETCHT1       960(R8)
 	PREFETCHT1       1024(R8)
-	PREFETCHT1       1088(R9)
+	PREFETCHT1       1088(R8)
 	PREFETCHT1       1152(R8)
-	PREFETCHT1       1216(R9)
+	PREFETCHT1       1216(R8)
 	PREFETCHT1       1280(R8)
-	PREFETCHT1       1344(R9)
+	PREFETCHT1       1344(R8)
 	PREFETCHT1       1408(R8)
-	PREFETCHT1       1472(R9)
+	PREFETCHT1       1472(R8)
 	VCVTPH2PS        32(CX), Z4
 	VCVTPH2PS        96(CX), Z5
-	VCVTPH2PS        32(CX)(R10*1), Z6
-	VCVTPH2PS        96(CX)(R10*1), Z7
+	VCVTPH2PS        32(CX)(R9*1), Z6
+	VCVTPH2PS        96(CX)(R9*1), Z7
 	VPXORD           Z12, Z12, Z12
 	VPXORD           Z20, Z20, Z20
 	VPXORD           Z13, Z13, Z13
@@ -16234,8 +16088,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           448(CX)(R10*1), Z2, Z24
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VPANDD           448(CX)(R9*1), Z2, Z24
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     48(SI), Z0
@@ -16254,8 +16108,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           512(CX)(R10*1), Z2, Z24
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VPANDD           512(CX)(R9*1), Z2, Z24
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     52(SI), Z0
@@ -16274,8 +16128,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           576(CX)(R10*1), Z2, Z24
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VPANDD           576(CX)(R9*1), Z2, Z24
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     56(SI), Z0
@@ -16294,8 +16148,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           640(CX)(R10*1), Z2, Z24
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VPANDD           640(CX)(R9*1), Z2, Z24
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     60(SI), Z0
@@ -16315,10 +16169,10 @@ unit:
 	VPANDD           Z2, Z1, Z1
 	VMOVDQU64        704(CX), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        448(CX)(R10*1), Z24
+	VMOVDQU64        448(CX)(R9*1), Z24
 	VPSRLW           $0x04, Z24, Z24
 	VPANDD           Z2, Z24, Z24
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     64(SI), Z0
 	VPDPBUSD         Z0, Z1, Z12
@@ -16338,10 +16192,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        512(CX)(R10*1), Z24
+	VMOVDQU64        512(CX)(R9*1), Z24
 	VPSRLW           $0x04, Z24, Z24
 	VPANDD           Z2, Z24, Z24
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     68(SI), Z0
@@ -16362,10 +16216,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        576(CX)(R10*1), Z24
+	VMOVDQU64        576(CX)(R9*1), Z24
 	VPSRLW           $0x04, Z24, Z24
 	VPANDD           Z2, Z24, Z24
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     72(SI), Z0
@@ -16386,10 +16240,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        640(CX)(R10*1), Z24
+	VMOVDQU64        640(CX)(R9*1), Z24
 	VPSRLW           $0x04, Z24, Z24
 	VPANDD           Z2, Z24, Z24
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z24
 	VPBROADCASTD     76(SI), Z0
@@ -16442,7 +16296,6 @@ unit:
 	VFMADD231PS.BCST 84(DI), Z7, Z19
 	ADDQ             $+768, CX
 	ADDQ             $+1536, R8
-	ADDQ             $+1536, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -16489,22 +16342,20 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ5_1_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ5_1_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 	MOVL         $0x10101010, CX
 	VPBROADCASTD CX, Z3
-	MOVQ         wstride+16(FP), R10
+	MOVQ         wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -16531,23 +16382,23 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	PREFETCHT1       768(R8)
-	PREFETCHT1       832(R9)
+	PREFETCHT1       832(R8)
 	VCVTPH2PS        (CX), Z4
 	VCVTPH2PS        64(CX), Z5
-	VCVTPH2PS        (CX)(R10*1), Z6
-	VCVTPH2PS        64(CX)(R10*1), Z7
+	VCVTPH2PS        (CX)(R9*1), Z6
+	VCVTPH2PS        64(CX)(R9*1), Z7
 	VPXORD           Z13, Z13, Z13
 	VPXORD           Z23, Z23, Z23
 	VPXORD           Z14, Z14, Z14
@@ -16562,8 +16413,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           128(CX)(R10*1), Z2, Z28
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VPANDD           128(CX)(R9*1), Z2, Z28
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     (SI), Z0
@@ -16585,8 +16436,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           192(CX)(R10*1), Z2, Z28
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VPANDD           192(CX)(R9*1), Z2, Z28
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     4(SI), Z0
@@ -16608,8 +16459,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           256(CX)(R10*1), Z2, Z28
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VPANDD           256(CX)(R9*1), Z2, Z28
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     8(SI), Z0
@@ -16631,8 +16482,8 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           320(CX)(R10*1), Z2, Z28
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VPANDD           320(CX)(R9*1), Z2, Z28
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     12(SI), Z0
@@ -16655,10 +16506,10 @@ unit:
 	VPANDD           Z2, Z1, Z1
 	VMOVDQU64        384(CX), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        128(CX)(R10*1), Z28
+	VMOVDQU64        128(CX)(R9*1), Z28
 	VPSRLW           $0x04, Z28, Z28
 	VPANDD           Z2, Z28, Z28
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     16(SI), Z0
 	VPDPBUSD         Z0, Z1, Z13
@@ -16681,10 +16532,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        192(CX)(R10*1), Z28
+	VMOVDQU64        192(CX)(R9*1), Z28
 	VPSRLW           $0x04, Z28, Z28
 	VPANDD           Z2, Z28, Z28
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     20(SI), Z0
@@ -16708,10 +16559,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        256(CX)(R10*1), Z28
+	VMOVDQU64        256(CX)(R9*1), Z28
 	VPSRLW           $0x04, Z28, Z28
 	VPANDD           Z2, Z28, Z28
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     24(SI), Z0
@@ -16735,10 +16586,10 @@ unit:
 	VMOVDQU64        384(CX), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        320(CX)(R10*1), Z28
+	VMOVDQU64        320(CX)(R9*1), Z28
 	VPSRLW           $0x04, Z28, Z28
 	VPANDD           Z2, Z28, Z28
-	VMOVDQU64        384(CX)(R10*1), Z0
+	VMOVDQU64        384(CX)(R9*1), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     28(SI), Z0
@@ -16804,19 +16655,19 @@ unit:
 	DECQ             DX
 	JZ               sum
 	PREFETCHT1       896(R8)
-	PREFETCHT1       960(R9)
+	PREFETCHT1       960(R8)
 	PREFETCHT1       1024(R8)
-	PREFETCHT1       1088(R9)
+	PREFETCHT1       1088(R8)
 	PREFETCHT1       1152(R8)
-	PREFETCHT1       1216(R9)
+	PREFETCHT1       1216(R8)
 	PREFETCHT1       1280(R8)
-	PREFETCHT1       1344(R9)
+	PREFETCHT1       1344(R8)
 	PREFETCHT1       1408(R8)
-	PREFETCHT1       1472(R9)
+	PREFETCHT1       1472(R8)
 	VCVTPH2PS        32(CX), Z4
 	VCVTPH2PS        96(CX), Z5
-	VCVTPH2PS        32(CX)(R10*1), Z6
-	VCVTPH2PS        96(CX)(R10*1), Z7
+	VCVTPH2PS        32(CX)(R9*1), Z6
+	VCVTPH2PS        96(CX)(R9*1), Z7
 	VPXORD           Z13, Z13, Z13
 	VPXORD           Z23, Z23, Z23
 	VPXORD           Z14, Z14, Z14
@@ -16831,8 +16682,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           448(CX)(R10*1), Z2, Z28
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VPANDD           448(CX)(R9*1), Z2, Z28
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSLLW           $0x04, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     48(SI), Z0
@@ -16854,8 +16705,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           512(CX)(R10*1), Z2, Z28
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VPANDD           512(CX)(R9*1), Z2, Z28
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSLLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     52(SI), Z0
@@ -16877,8 +16728,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           576(CX)(R10*1), Z2, Z28
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VPANDD           576(CX)(R9*1), Z2, Z28
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSLLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     56(SI), Z0
@@ -16900,8 +16751,8 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VPANDD           640(CX)(R10*1), Z2, Z28
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VPANDD           640(CX)(R9*1), Z2, Z28
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSLLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     60(SI), Z0
@@ -16924,10 +16775,10 @@ unit:
 	VPANDD           Z2, Z1, Z1
 	VMOVDQU64        704(CX), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        448(CX)(R10*1), Z28
+	VMOVDQU64        448(CX)(R9*1), Z28
 	VPSRLW           $0x04, Z28, Z28
 	VPANDD           Z2, Z28, Z28
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     64(SI), Z0
 	VPDPBUSD         Z0, Z1, Z13
@@ -16950,10 +16801,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        512(CX)(R10*1), Z28
+	VMOVDQU64        512(CX)(R9*1), Z28
 	VPSRLW           $0x04, Z28, Z28
 	VPANDD           Z2, Z28, Z28
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSRLW           $0x01, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     68(SI), Z0
@@ -16977,10 +16828,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        576(CX)(R10*1), Z28
+	VMOVDQU64        576(CX)(R9*1), Z28
 	VPSRLW           $0x04, Z28, Z28
 	VPANDD           Z2, Z28, Z28
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSRLW           $0x02, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     72(SI), Z0
@@ -17004,10 +16855,10 @@ unit:
 	VMOVDQU64        704(CX), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z1
-	VMOVDQU64        640(CX)(R10*1), Z28
+	VMOVDQU64        640(CX)(R9*1), Z28
 	VPSRLW           $0x04, Z28, Z28
 	VPANDD           Z2, Z28, Z28
-	VMOVDQU64        704(CX)(R10*1), Z0
+	VMOVDQU64        704(CX)(R9*1), Z0
 	VPSRLW           $0x03, Z0, Z0
 	VPTERNLOGD       $0xf8, Z3, Z0, Z28
 	VPBROADCASTD     76(SI), Z0
@@ -17072,7 +16923,6 @@ unit:
 	VFMADD231PS.BCST 84(DI)(AX*1), Z7, Z22
 	ADDQ             $+768, CX
 	ADDQ             $+1536, R8
-	ADDQ             $+1536, R9
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	DECQ             DX
@@ -17126,17 +16976,15 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ8_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ8_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ8_0_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ8_0_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -17152,13 +17000,13 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (SI)
-	PREFETCHT1    64(DI)
+	PREFETCHT1    64(SI)
 	PREFETCHT1    128(SI)
-	PREFETCHT1    192(DI)
+	PREFETCHT1    192(SI)
 	PREFETCHT1    256(SI)
-	PREFETCHT1    320(DI)
+	PREFETCHT1    320(SI)
 	PREFETCHT1    384(SI)
-	PREFETCHT1    448(DI)
+	PREFETCHT1    448(SI)
 	PREFETCHT1    512(SI)
 	VCVTPH2PS     (AX), Z0
 	VPBROADCASTD  40(BX), Z2
@@ -17183,13 +17031,13 @@ unit:
 	VFMADD231PS   Z0, Z2, Z1
 	DECQ          CX
 	JZ            sum
-	PREFETCHT1    576(DI)
+	PREFETCHT1    576(SI)
 	PREFETCHT1    640(SI)
-	PREFETCHT1    704(DI)
+	PREFETCHT1    704(SI)
 	PREFETCHT1    768(SI)
-	PREFETCHT1    832(DI)
+	PREFETCHT1    832(SI)
 	PREFETCHT1    896(SI)
-	PREFETCHT1    960(DI)
+	PREFETCHT1    960(SI)
 	PREFETCHT1    1024(SI)
 	VCVTPH2PS     32(AX), Z0
 	VPBROADCASTD  88(BX), Z2
@@ -17214,7 +17062,6 @@ unit:
 	VFMADD231PS   Z0, Z2, Z1
 	ADDQ          $+1088, AX
 	ADDQ          $+1088, SI
-	ADDQ          $+1088, DI
 	ADDQ          $+96, BX
 	DECQ          CX
 	JNZ           unit
@@ -17235,17 +17082,15 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ8_0_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ8_0_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -17262,13 +17107,13 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
-	PREFETCHT1    320(R8)
+	PREFETCHT1    320(DI)
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
 	VCVTPH2PS     (CX), Z1
 	VPBROADCASTD  40(SI), Z4
@@ -17305,13 +17150,13 @@ unit:
 	VFMADD231PS   Z0, Z5, Z3
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R8)
+	PREFETCHT1    576(DI)
 	PREFETCHT1    640(DI)
-	PREFETCHT1    704(R8)
+	PREFETCHT1    704(DI)
 	PREFETCHT1    768(DI)
-	PREFETCHT1    832(R8)
+	PREFETCHT1    832(DI)
 	PREFETCHT1    896(DI)
-	PREFETCHT1    960(R8)
+	PREFETCHT1    960(DI)
 	PREFETCHT1    1024(DI)
 	VCVTPH2PS     32(CX), Z1
 	VPBROADCASTD  88(SI), Z4
@@ -17348,7 +17193,6 @@ unit:
 	VFMADD231PS   Z0, Z5, Z3
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, DI
-	ADDQ          $+1088, R8
 	ADDQ          $+96, SI
 	DECQ          DX
 	JNZ           unit
@@ -17373,17 +17217,15 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ8_0_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ8_0_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -17401,13 +17243,13 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
-	PREFETCHT1    320(R8)
+	PREFETCHT1    320(DI)
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
 	VCVTPH2PS     (CX), Z1
 	VPBROADCASTD  40(SI), Z5
@@ -17456,13 +17298,13 @@ unit:
 	VFMADD231PS   Z0, Z7, Z4
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R8)
+	PREFETCHT1    576(DI)
 	PREFETCHT1    640(DI)
-	PREFETCHT1    704(R8)
+	PREFETCHT1    704(DI)
 	PREFETCHT1    768(DI)
-	PREFETCHT1    832(R8)
+	PREFETCHT1    832(DI)
 	PREFETCHT1    896(DI)
-	PREFETCHT1    960(R8)
+	PREFETCHT1    960(DI)
 	PREFETCHT1    1024(DI)
 	VCVTPH2PS     32(CX), Z1
 	VPBROADCASTD  88(SI), Z5
@@ -17511,7 +17353,6 @@ unit:
 	VFMADD231PS   Z0, Z7, Z4
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, DI
-	ADDQ          $+1088, R8
 	ADDQ          $+96, SI
 	DECQ          DX
 	JNZ           unit
@@ -17540,17 +17381,15 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ8_0_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ8_0_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -17571,13 +17410,13 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VCVTPH2PS     (CX), Z1
 	VPBROADCASTD  40(SI), Z6
@@ -17638,13 +17477,13 @@ unit:
 	VFMADD231PS   Z0, Z9, Z5
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
+	PREFETCHT1    704(R8)
 	PREFETCHT1    768(R8)
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
 	VCVTPH2PS     32(CX), Z1
 	VPBROADCASTD  88(SI), Z6
@@ -17705,7 +17544,6 @@ unit:
 	VFMADD231PS   Z0, Z9, Z5
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R8
-	ADDQ          $+1088, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -17739,17 +17577,15 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ8_0_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ8_0_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -17771,13 +17607,13 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VCVTPH2PS     (CX), Z1
 	VPBROADCASTD  40(SI), Z7
@@ -17850,13 +17686,13 @@ unit:
 	VFMADD231PS   Z0, Z11, Z6
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
+	PREFETCHT1    704(R8)
 	PREFETCHT1    768(R8)
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
 	VCVTPH2PS     32(CX), Z1
 	VPBROADCASTD  88(SI), Z7
@@ -17929,7 +17765,6 @@ unit:
 	VFMADD231PS   Z0, Z11, Z6
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R8
-	ADDQ          $+1088, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -17967,17 +17802,15 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ8_0_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ8_0_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -18000,13 +17833,13 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VCVTPH2PS     (CX), Z1
 	VPBROADCASTD  40(SI), Z8
@@ -18091,13 +17924,13 @@ unit:
 	VFMADD231PS   Z0, Z13, Z7
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
+	PREFETCHT1    704(R8)
 	PREFETCHT1    768(R8)
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
 	VCVTPH2PS     32(CX), Z1
 	VPBROADCASTD  88(SI), Z8
@@ -18182,7 +18015,6 @@ unit:
 	VFMADD231PS   Z0, Z13, Z7
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R8
-	ADDQ          $+1088, R9
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	DECQ          DX
@@ -18224,17 +18056,15 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ8_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ8_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ8_0_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ8_0_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -18260,13 +18090,13 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
-	PREFETCHT1    320(R10)
+	PREFETCHT1    320(R9)
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
 	VCVTPH2PS     (CX), Z1
 	VPBROADCASTD  40(SI), Z9
@@ -18363,13 +18193,13 @@ unit:
 	VFMADD231PS   Z0, Z15, Z8
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R10)
+	PREFETCHT1    576(R9)
 	PREFETCHT1    640(R9)
-	PREFETCHT1    704(R10)
+	PREFETCHT1    704(R9)
 	PREFETCHT1    768(R9)
-	PREFETCHT1    832(R10)
+	PREFETCHT1    832(R9)
 	PREFETCHT1    896(R9)
-	PREFETCHT1    960(R10)
+	PREFETCHT1    960(R9)
 	PREFETCHT1    1024(R9)
 	VCVTPH2PS     32(CX), Z1
 	VPBROADCASTD  88(SI), Z9
@@ -18466,7 +18296,6 @@ unit:
 	VFMADD231PS   Z0, Z15, Z8
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R9
-	ADDQ          $+1088, R10
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	ADDQ          $+96, R8
@@ -18513,17 +18342,15 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ8_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ8_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ8_0_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ8_0_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -18550,13 +18377,13 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
-	PREFETCHT1    320(R10)
+	PREFETCHT1    320(R9)
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
 	VCVTPH2PS     (CX), Z1
 	VPBROADCASTD  40(SI), Z10
@@ -18665,13 +18492,13 @@ unit:
 	VFMADD231PS   Z0, Z17, Z9
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R10)
+	PREFETCHT1    576(R9)
 	PREFETCHT1    640(R9)
-	PREFETCHT1    704(R10)
+	PREFETCHT1    704(R9)
 	PREFETCHT1    768(R9)
-	PREFETCHT1    832(R10)
+	PREFETCHT1    832(R9)
 	PREFETCHT1    896(R9)
-	PREFETCHT1    960(R10)
+	PREFETCHT1    960(R9)
 	PREFETCHT1    1024(R9)
 	VCVTPH2PS     32(CX), Z1
 	VPBROADCASTD  88(SI), Z10
@@ -18780,7 +18607,6 @@ unit:
 	VFMADD231PS   Z0, Z17, Z9
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R9
-	ADDQ          $+1088, R10
 	ADDQ          $+96, SI
 	ADDQ          $+96, DI
 	ADDQ          $+96, R8
@@ -18831,18 +18657,16 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ8_0_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ8_0_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
-	MOVQ wstride+16(FP), R9
+	MOVQ wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -18861,31 +18685,31 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
-	PREFETCHT1   64(R8)
+	PREFETCHT1   64(DI)
 	PREFETCHT1   128(DI)
-	PREFETCHT1   192(R8)
+	PREFETCHT1   192(DI)
 	PREFETCHT1   256(DI)
-	PREFETCHT1   320(R8)
+	PREFETCHT1   320(DI)
 	PREFETCHT1   384(DI)
-	PREFETCHT1   448(R8)
+	PREFETCHT1   448(DI)
 	PREFETCHT1   512(DI)
-	PREFETCHT1   576(R8)
+	PREFETCHT1   576(DI)
 	PREFETCHT1   640(DI)
-	PREFETCHT1   704(R8)
+	PREFETCHT1   704(DI)
 	PREFETCHT1   768(DI)
-	PREFETCHT1   832(R8)
+	PREFETCHT1   832(DI)
 	PREFETCHT1   896(DI)
-	PREFETCHT1   960(R8)
+	PREFETCHT1   960(DI)
 	PREFETCHT1   1024(DI)
-	PREFETCHT1   1088(R8)
+	PREFETCHT1   1088(DI)
 	VCVTPH2PS    (CX), Z2
-	VCVTPH2PS    (CX)(R9*1), Z3
+	VCVTPH2PS    (CX)(R8*1), Z3
 	VPBROADCASTD 40(SI), Z6
 	VMOVDQA64    Z6, Z10
 	VPBROADCASTD 40(SI)(AX*1), Z7
 	VMOVDQA64    Z7, Z11
 	VMOVDQU64    64(CX), Z1
-	VMOVDQU64    64(CX)(R9*1), Z12
+	VMOVDQU64    64(CX)(R8*1), Z12
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18893,7 +18717,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    128(CX), Z1
-	VMOVDQU64    128(CX)(R9*1), Z12
+	VMOVDQU64    128(CX)(R8*1), Z12
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18901,7 +18725,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    192(CX), Z1
-	VMOVDQU64    192(CX)(R9*1), Z12
+	VMOVDQU64    192(CX)(R8*1), Z12
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18909,7 +18733,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    256(CX), Z1
-	VMOVDQU64    256(CX)(R9*1), Z12
+	VMOVDQU64    256(CX)(R8*1), Z12
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18917,7 +18741,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    320(CX), Z1
-	VMOVDQU64    320(CX)(R9*1), Z12
+	VMOVDQU64    320(CX)(R8*1), Z12
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18925,7 +18749,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    384(CX), Z1
-	VMOVDQU64    384(CX)(R9*1), Z12
+	VMOVDQU64    384(CX)(R8*1), Z12
 	VPBROADCASTD 20(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18933,7 +18757,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    448(CX), Z1
-	VMOVDQU64    448(CX)(R9*1), Z12
+	VMOVDQU64    448(CX)(R8*1), Z12
 	VPBROADCASTD 24(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18941,7 +18765,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    512(CX), Z1
-	VMOVDQU64    512(CX)(R9*1), Z12
+	VMOVDQU64    512(CX)(R8*1), Z12
 	VPBROADCASTD 28(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18965,29 +18789,29 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   1152(DI)
-	PREFETCHT1   1216(R8)
+	PREFETCHT1   1216(DI)
 	PREFETCHT1   1280(DI)
-	PREFETCHT1   1344(R8)
+	PREFETCHT1   1344(DI)
 	PREFETCHT1   1408(DI)
-	PREFETCHT1   1472(R8)
+	PREFETCHT1   1472(DI)
 	PREFETCHT1   1536(DI)
-	PREFETCHT1   1600(R8)
+	PREFETCHT1   1600(DI)
 	PREFETCHT1   1664(DI)
-	PREFETCHT1   1728(R8)
+	PREFETCHT1   1728(DI)
 	PREFETCHT1   1792(DI)
-	PREFETCHT1   1856(R8)
+	PREFETCHT1   1856(DI)
 	PREFETCHT1   1920(DI)
-	PREFETCHT1   1984(R8)
+	PREFETCHT1   1984(DI)
 	PREFETCHT1   2048(DI)
-	PREFETCHT1   2112(R8)
+	PREFETCHT1   2112(DI)
 	VCVTPH2PS    32(CX), Z2
-	VCVTPH2PS    32(CX)(R9*1), Z3
+	VCVTPH2PS    32(CX)(R8*1), Z3
 	VPBROADCASTD 88(SI), Z6
 	VMOVDQA64    Z6, Z10
 	VPBROADCASTD 88(SI)(AX*1), Z7
 	VMOVDQA64    Z7, Z11
 	VMOVDQU64    576(CX), Z1
-	VMOVDQU64    576(CX)(R9*1), Z12
+	VMOVDQU64    576(CX)(R8*1), Z12
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -18995,7 +18819,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    640(CX), Z1
-	VMOVDQU64    640(CX)(R9*1), Z12
+	VMOVDQU64    640(CX)(R8*1), Z12
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -19003,7 +18827,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    704(CX), Z1
-	VMOVDQU64    704(CX)(R9*1), Z12
+	VMOVDQU64    704(CX)(R8*1), Z12
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -19011,7 +18835,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    768(CX), Z1
-	VMOVDQU64    768(CX)(R9*1), Z12
+	VMOVDQU64    768(CX)(R8*1), Z12
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -19019,7 +18843,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    832(CX), Z1
-	VMOVDQU64    832(CX)(R9*1), Z12
+	VMOVDQU64    832(CX)(R8*1), Z12
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -19027,7 +18851,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    896(CX), Z1
-	VMOVDQU64    896(CX)(R9*1), Z12
+	VMOVDQU64    896(CX)(R8*1), Z12
 	VPBROADCASTD 68(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -19035,7 +18859,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    960(CX), Z1
-	VMOVDQU64    960(CX)(R9*1), Z12
+	VMOVDQU64    960(CX)(R8*1), Z12
 	VPBROADCASTD 72(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -19043,7 +18867,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z12, Z11
 	VMOVDQU64    1024(CX), Z1
-	VMOVDQU64    1024(CX)(R9*1), Z12
+	VMOVDQU64    1024(CX)(R8*1), Z12
 	VPBROADCASTD 76(SI), Z0
 	VPDPBUSD     Z0, Z1, Z6
 	VPDPBUSD     Z0, Z12, Z10
@@ -19066,7 +18890,6 @@ unit:
 	VFMADD231PS  Z1, Z11, Z9
 	ADDQ         $+1088, CX
 	ADDQ         $+2176, DI
-	ADDQ         $+2176, R8
 	ADDQ         $+96, SI
 	DECQ         DX
 	JNZ          unit
@@ -19098,18 +18921,16 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ8_0_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ8_0_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
-	MOVQ wstride+16(FP), R9
+	MOVQ wstride+16(FP), R8
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -19130,25 +18951,25 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (DI)
-	PREFETCHT1   64(R8)
+	PREFETCHT1   64(DI)
 	PREFETCHT1   128(DI)
-	PREFETCHT1   192(R8)
+	PREFETCHT1   192(DI)
 	PREFETCHT1   256(DI)
-	PREFETCHT1   320(R8)
+	PREFETCHT1   320(DI)
 	PREFETCHT1   384(DI)
-	PREFETCHT1   448(R8)
+	PREFETCHT1   448(DI)
 	PREFETCHT1   512(DI)
-	PREFETCHT1   576(R8)
+	PREFETCHT1   576(DI)
 	PREFETCHT1   640(DI)
-	PREFETCHT1   704(R8)
+	PREFETCHT1   704(DI)
 	PREFETCHT1   768(DI)
-	PREFETCHT1   832(R8)
+	PREFETCHT1   832(DI)
 	PREFETCHT1   896(DI)
-	PREFETCHT1   960(R8)
+	PREFETCHT1   960(DI)
 	PREFETCHT1   1024(DI)
-	PREFETCHT1   1088(R8)
+	PREFETCHT1   1088(DI)
 	VCVTPH2PS    (CX), Z2
-	VCVTPH2PS    (CX)(R9*1), Z3
+	VCVTPH2PS    (CX)(R8*1), Z3
 	VPBROADCASTD 40(SI), Z7
 	VMOVDQA64    Z7, Z13
 	VPBROADCASTD 40(SI)(AX*1), Z8
@@ -19156,7 +18977,7 @@ unit:
 	VPBROADCASTD 40(SI)(AX*2), Z9
 	VMOVDQA64    Z9, Z15
 	VMOVDQU64    64(CX), Z1
-	VMOVDQU64    64(CX)(R9*1), Z16
+	VMOVDQU64    64(CX)(R8*1), Z16
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19167,7 +18988,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    128(CX), Z1
-	VMOVDQU64    128(CX)(R9*1), Z16
+	VMOVDQU64    128(CX)(R8*1), Z16
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19178,7 +18999,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    192(CX), Z1
-	VMOVDQU64    192(CX)(R9*1), Z16
+	VMOVDQU64    192(CX)(R8*1), Z16
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19189,7 +19010,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    256(CX), Z1
-	VMOVDQU64    256(CX)(R9*1), Z16
+	VMOVDQU64    256(CX)(R8*1), Z16
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19200,7 +19021,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    320(CX), Z1
-	VMOVDQU64    320(CX)(R9*1), Z16
+	VMOVDQU64    320(CX)(R8*1), Z16
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19211,7 +19032,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    384(CX), Z1
-	VMOVDQU64    384(CX)(R9*1), Z16
+	VMOVDQU64    384(CX)(R8*1), Z16
 	VPBROADCASTD 20(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19222,7 +19043,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    448(CX), Z1
-	VMOVDQU64    448(CX)(R9*1), Z16
+	VMOVDQU64    448(CX)(R8*1), Z16
 	VPBROADCASTD 24(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19233,7 +19054,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    512(CX), Z1
-	VMOVDQU64    512(CX)(R9*1), Z16
+	VMOVDQU64    512(CX)(R8*1), Z16
 	VPBROADCASTD 28(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19267,23 +19088,23 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   1152(DI)
-	PREFETCHT1   1216(R8)
+	PREFETCHT1   1216(DI)
 	PREFETCHT1   1280(DI)
-	PREFETCHT1   1344(R8)
+	PREFETCHT1   1344(DI)
 	PREFETCHT1   1408(DI)
-	PREFETCHT1   1472(R8)
+	PREFETCHT1   1472(DI)
 	PREFETCHT1   1536(DI)
-	PREFETCHT1   1600(R8)
+	PREFETCHT1   1600(DI)
 	PREFETCHT1   1664(DI)
-	PREFETCHT1   1728(R8)
+	PREFETCHT1   1728(DI)
 	PREFETCHT1   1792(DI)
-	PREFETCHT1   1856(R8)
+	PREFETCHT1   1856(DI)
 	PREFETCHT1   1920(DI)
-	PREFETCHT1   1984(R8)
+	PREFETCHT1   1984(DI)
 	PREFETCHT1   2048(DI)
-	PREFETCHT1   2112(R8)
+	PREFETCHT1   2112(DI)
 	VCVTPH2PS    32(CX), Z2
-	VCVTPH2PS    32(CX)(R9*1), Z3
+	VCVTPH2PS    32(CX)(R8*1), Z3
 	VPBROADCASTD 88(SI), Z7
 	VMOVDQA64    Z7, Z13
 	VPBROADCASTD 88(SI)(AX*1), Z8
@@ -19291,7 +19112,7 @@ unit:
 	VPBROADCASTD 88(SI)(AX*2), Z9
 	VMOVDQA64    Z9, Z15
 	VMOVDQU64    576(CX), Z1
-	VMOVDQU64    576(CX)(R9*1), Z16
+	VMOVDQU64    576(CX)(R8*1), Z16
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19302,7 +19123,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    640(CX), Z1
-	VMOVDQU64    640(CX)(R9*1), Z16
+	VMOVDQU64    640(CX)(R8*1), Z16
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19313,7 +19134,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    704(CX), Z1
-	VMOVDQU64    704(CX)(R9*1), Z16
+	VMOVDQU64    704(CX)(R8*1), Z16
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19324,7 +19145,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    768(CX), Z1
-	VMOVDQU64    768(CX)(R9*1), Z16
+	VMOVDQU64    768(CX)(R8*1), Z16
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19335,7 +19156,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    832(CX), Z1
-	VMOVDQU64    832(CX)(R9*1), Z16
+	VMOVDQU64    832(CX)(R8*1), Z16
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19346,7 +19167,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    896(CX), Z1
-	VMOVDQU64    896(CX)(R9*1), Z16
+	VMOVDQU64    896(CX)(R8*1), Z16
 	VPBROADCASTD 68(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19357,7 +19178,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    960(CX), Z1
-	VMOVDQU64    960(CX)(R9*1), Z16
+	VMOVDQU64    960(CX)(R8*1), Z16
 	VPBROADCASTD 72(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19368,7 +19189,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z16, Z15
 	VMOVDQU64    1024(CX), Z1
-	VMOVDQU64    1024(CX)(R9*1), Z16
+	VMOVDQU64    1024(CX)(R8*1), Z16
 	VPBROADCASTD 76(SI), Z0
 	VPDPBUSD     Z0, Z1, Z7
 	VPDPBUSD     Z0, Z16, Z13
@@ -19401,7 +19222,6 @@ unit:
 	VFMADD231PS  Z1, Z15, Z12
 	ADDQ         $+1088, CX
 	ADDQ         $+2176, DI
-	ADDQ         $+2176, R8
 	ADDQ         $+96, SI
 	DECQ         DX
 	JNZ          unit
@@ -19440,18 +19260,16 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ8_0_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ8_0_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
-	MOVQ wstride+16(FP), R10
+	MOVQ wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -19476,25 +19294,25 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	VCVTPH2PS    (CX), Z2
-	VCVTPH2PS    (CX)(R10*1), Z3
+	VCVTPH2PS    (CX)(R9*1), Z3
 	VPBROADCASTD 40(SI), Z8
 	VMOVDQA64    Z8, Z16
 	VPBROADCASTD 40(SI)(AX*1), Z9
@@ -19504,7 +19322,7 @@ unit:
 	VPBROADCASTD 40(DI), Z11
 	VMOVDQA64    Z11, Z19
 	VMOVDQU64    64(CX), Z1
-	VMOVDQU64    64(CX)(R10*1), Z20
+	VMOVDQU64    64(CX)(R9*1), Z20
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19518,7 +19336,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    128(CX), Z1
-	VMOVDQU64    128(CX)(R10*1), Z20
+	VMOVDQU64    128(CX)(R9*1), Z20
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19532,7 +19350,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    192(CX), Z1
-	VMOVDQU64    192(CX)(R10*1), Z20
+	VMOVDQU64    192(CX)(R9*1), Z20
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19546,7 +19364,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    256(CX), Z1
-	VMOVDQU64    256(CX)(R10*1), Z20
+	VMOVDQU64    256(CX)(R9*1), Z20
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19560,7 +19378,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    320(CX), Z1
-	VMOVDQU64    320(CX)(R10*1), Z20
+	VMOVDQU64    320(CX)(R9*1), Z20
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19574,7 +19392,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    384(CX), Z1
-	VMOVDQU64    384(CX)(R10*1), Z20
+	VMOVDQU64    384(CX)(R9*1), Z20
 	VPBROADCASTD 20(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19588,7 +19406,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    448(CX), Z1
-	VMOVDQU64    448(CX)(R10*1), Z20
+	VMOVDQU64    448(CX)(R9*1), Z20
 	VPBROADCASTD 24(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19602,7 +19420,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    512(CX), Z1
-	VMOVDQU64    512(CX)(R10*1), Z20
+	VMOVDQU64    512(CX)(R9*1), Z20
 	VPBROADCASTD 28(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19646,23 +19464,23 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   1152(R8)
-	PREFETCHT1   1216(R9)
+	PREFETCHT1   1216(R8)
 	PREFETCHT1   1280(R8)
-	PREFETCHT1   1344(R9)
+	PREFETCHT1   1344(R8)
 	PREFETCHT1   1408(R8)
-	PREFETCHT1   1472(R9)
+	PREFETCHT1   1472(R8)
 	PREFETCHT1   1536(R8)
-	PREFETCHT1   1600(R9)
+	PREFETCHT1   1600(R8)
 	PREFETCHT1   1664(R8)
-	PREFETCHT1   1728(R9)
+	PREFETCHT1   1728(R8)
 	PREFETCHT1   1792(R8)
-	PREFETCHT1   1856(R9)
+	PREFETCHT1   1856(R8)
 	PREFETCHT1   1920(R8)
-	PREFETCHT1   1984(R9)
+	PREFETCHT1   1984(R8)
 	PREFETCHT1   2048(R8)
-	PREFETCHT1   2112(R9)
+	PREFETCHT1   2112(R8)
 	VCVTPH2PS    32(CX), Z2
-	VCVTPH2PS    32(CX)(R10*1), Z3
+	VCVTPH2PS    32(CX)(R9*1), Z3
 	VPBROADCASTD 88(SI), Z8
 	VMOVDQA64    Z8, Z16
 	VPBROADCASTD 88(SI)(AX*1), Z9
@@ -19672,7 +19490,7 @@ unit:
 	VPBROADCASTD 88(DI), Z11
 	VMOVDQA64    Z11, Z19
 	VMOVDQU64    576(CX), Z1
-	VMOVDQU64    576(CX)(R10*1), Z20
+	VMOVDQU64    576(CX)(R9*1), Z20
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19686,7 +19504,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    640(CX), Z1
-	VMOVDQU64    640(CX)(R10*1), Z20
+	VMOVDQU64    640(CX)(R9*1), Z20
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19700,7 +19518,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    704(CX), Z1
-	VMOVDQU64    704(CX)(R10*1), Z20
+	VMOVDQU64    704(CX)(R9*1), Z20
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19714,7 +19532,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    768(CX), Z1
-	VMOVDQU64    768(CX)(R10*1), Z20
+	VMOVDQU64    768(CX)(R9*1), Z20
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19728,7 +19546,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    832(CX), Z1
-	VMOVDQU64    832(CX)(R10*1), Z20
+	VMOVDQU64    832(CX)(R9*1), Z20
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19742,7 +19560,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    896(CX), Z1
-	VMOVDQU64    896(CX)(R10*1), Z20
+	VMOVDQU64    896(CX)(R9*1), Z20
 	VPBROADCASTD 68(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19756,7 +19574,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    960(CX), Z1
-	VMOVDQU64    960(CX)(R10*1), Z20
+	VMOVDQU64    960(CX)(R9*1), Z20
 	VPBROADCASTD 72(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19770,7 +19588,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z11
 	VPDPBUSD     Z0, Z20, Z19
 	VMOVDQU64    1024(CX), Z1
-	VMOVDQU64    1024(CX)(R10*1), Z20
+	VMOVDQU64    1024(CX)(R9*1), Z20
 	VPBROADCASTD 76(SI), Z0
 	VPDPBUSD     Z0, Z1, Z8
 	VPDPBUSD     Z0, Z20, Z16
@@ -19813,7 +19631,6 @@ unit:
 	VFMADD231PS  Z1, Z19, Z15
 	ADDQ         $+1088, CX
 	ADDQ         $+2176, R8
-	ADDQ         $+2176, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -19860,18 +19677,16 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ8_0_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ8_0_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
-	MOVQ wstride+16(FP), R10
+	MOVQ wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -19898,25 +19713,25 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	VCVTPH2PS    (CX), Z2
-	VCVTPH2PS    (CX)(R10*1), Z3
+	VCVTPH2PS    (CX)(R9*1), Z3
 	VPBROADCASTD 40(SI), Z9
 	VMOVDQA64    Z9, Z19
 	VPBROADCASTD 40(SI)(AX*1), Z10
@@ -19928,7 +19743,7 @@ unit:
 	VPBROADCASTD 40(DI)(AX*1), Z13
 	VMOVDQA64    Z13, Z23
 	VMOVDQU64    64(CX), Z1
-	VMOVDQU64    64(CX)(R10*1), Z24
+	VMOVDQU64    64(CX)(R9*1), Z24
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -19945,7 +19760,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    128(CX), Z1
-	VMOVDQU64    128(CX)(R10*1), Z24
+	VMOVDQU64    128(CX)(R9*1), Z24
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -19962,7 +19777,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    192(CX), Z1
-	VMOVDQU64    192(CX)(R10*1), Z24
+	VMOVDQU64    192(CX)(R9*1), Z24
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -19979,7 +19794,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    256(CX), Z1
-	VMOVDQU64    256(CX)(R10*1), Z24
+	VMOVDQU64    256(CX)(R9*1), Z24
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -19996,7 +19811,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    320(CX), Z1
-	VMOVDQU64    320(CX)(R10*1), Z24
+	VMOVDQU64    320(CX)(R9*1), Z24
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20013,7 +19828,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    384(CX), Z1
-	VMOVDQU64    384(CX)(R10*1), Z24
+	VMOVDQU64    384(CX)(R9*1), Z24
 	VPBROADCASTD 20(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20030,7 +19845,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    448(CX), Z1
-	VMOVDQU64    448(CX)(R10*1), Z24
+	VMOVDQU64    448(CX)(R9*1), Z24
 	VPBROADCASTD 24(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20047,7 +19862,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    512(CX), Z1
-	VMOVDQU64    512(CX)(R10*1), Z24
+	VMOVDQU64    512(CX)(R9*1), Z24
 	VPBROADCASTD 28(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20101,23 +19916,23 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   1152(R8)
-	PREFETCHT1   1216(R9)
+	PREFETCHT1   1216(R8)
 	PREFETCHT1   1280(R8)
-	PREFETCHT1   1344(R9)
+	PREFETCHT1   1344(R8)
 	PREFETCHT1   1408(R8)
-	PREFETCHT1   1472(R9)
+	PREFETCHT1   1472(R8)
 	PREFETCHT1   1536(R8)
-	PREFETCHT1   1600(R9)
+	PREFETCHT1   1600(R8)
 	PREFETCHT1   1664(R8)
-	PREFETCHT1   1728(R9)
+	PREFETCHT1   1728(R8)
 	PREFETCHT1   1792(R8)
-	PREFETCHT1   1856(R9)
+	PREFETCHT1   1856(R8)
 	PREFETCHT1   1920(R8)
-	PREFETCHT1   1984(R9)
+	PREFETCHT1   1984(R8)
 	PREFETCHT1   2048(R8)
-	PREFETCHT1   2112(R9)
+	PREFETCHT1   2112(R8)
 	VCVTPH2PS    32(CX), Z2
-	VCVTPH2PS    32(CX)(R10*1), Z3
+	VCVTPH2PS    32(CX)(R9*1), Z3
 	VPBROADCASTD 88(SI), Z9
 	VMOVDQA64    Z9, Z19
 	VPBROADCASTD 88(SI)(AX*1), Z10
@@ -20129,7 +19944,7 @@ unit:
 	VPBROADCASTD 88(DI)(AX*1), Z13
 	VMOVDQA64    Z13, Z23
 	VMOVDQU64    576(CX), Z1
-	VMOVDQU64    576(CX)(R10*1), Z24
+	VMOVDQU64    576(CX)(R9*1), Z24
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20146,7 +19961,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    640(CX), Z1
-	VMOVDQU64    640(CX)(R10*1), Z24
+	VMOVDQU64    640(CX)(R9*1), Z24
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20163,7 +19978,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    704(CX), Z1
-	VMOVDQU64    704(CX)(R10*1), Z24
+	VMOVDQU64    704(CX)(R9*1), Z24
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20180,7 +19995,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    768(CX), Z1
-	VMOVDQU64    768(CX)(R10*1), Z24
+	VMOVDQU64    768(CX)(R9*1), Z24
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20197,7 +20012,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    832(CX), Z1
-	VMOVDQU64    832(CX)(R10*1), Z24
+	VMOVDQU64    832(CX)(R9*1), Z24
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20214,7 +20029,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    896(CX), Z1
-	VMOVDQU64    896(CX)(R10*1), Z24
+	VMOVDQU64    896(CX)(R9*1), Z24
 	VPBROADCASTD 68(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20231,7 +20046,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    960(CX), Z1
-	VMOVDQU64    960(CX)(R10*1), Z24
+	VMOVDQU64    960(CX)(R9*1), Z24
 	VPBROADCASTD 72(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20248,7 +20063,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z13
 	VPDPBUSD     Z0, Z24, Z23
 	VMOVDQU64    1024(CX), Z1
-	VMOVDQU64    1024(CX)(R10*1), Z24
+	VMOVDQU64    1024(CX)(R9*1), Z24
 	VPBROADCASTD 76(SI), Z0
 	VPDPBUSD     Z0, Z1, Z9
 	VPDPBUSD     Z0, Z24, Z19
@@ -20301,7 +20116,6 @@ unit:
 	VFMADD231PS  Z1, Z23, Z18
 	ADDQ         $+1088, CX
 	ADDQ         $+2176, R8
-	ADDQ         $+2176, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -20355,18 +20169,16 @@ sum:
 	VZEROUPPER
 	RET
 
-// func pairQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func pairQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·pairQ8_0_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·pairQ8_0_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ astride+40(FP), AX
-	MOVQ wstride+16(FP), R10
+	MOVQ wstride+16(FP), R9
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -20395,25 +20207,25 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1   (R8)
-	PREFETCHT1   64(R9)
+	PREFETCHT1   64(R8)
 	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R9)
+	PREFETCHT1   192(R8)
 	PREFETCHT1   256(R8)
-	PREFETCHT1   320(R9)
+	PREFETCHT1   320(R8)
 	PREFETCHT1   384(R8)
-	PREFETCHT1   448(R9)
+	PREFETCHT1   448(R8)
 	PREFETCHT1   512(R8)
-	PREFETCHT1   576(R9)
+	PREFETCHT1   576(R8)
 	PREFETCHT1   640(R8)
-	PREFETCHT1   704(R9)
+	PREFETCHT1   704(R8)
 	PREFETCHT1   768(R8)
-	PREFETCHT1   832(R9)
+	PREFETCHT1   832(R8)
 	PREFETCHT1   896(R8)
-	PREFETCHT1   960(R9)
+	PREFETCHT1   960(R8)
 	PREFETCHT1   1024(R8)
-	PREFETCHT1   1088(R9)
+	PREFETCHT1   1088(R8)
 	VCVTPH2PS    (CX), Z2
-	VCVTPH2PS    (CX)(R10*1), Z3
+	VCVTPH2PS    (CX)(R9*1), Z3
 	VPBROADCASTD 40(SI), Z10
 	VMOVDQA64    Z10, Z22
 	VPBROADCASTD 40(SI)(AX*1), Z11
@@ -20427,7 +20239,7 @@ unit:
 	VPBROADCASTD 40(DI)(AX*2), Z15
 	VMOVDQA64    Z15, Z27
 	VMOVDQU64    64(CX), Z1
-	VMOVDQU64    64(CX)(R10*1), Z28
+	VMOVDQU64    64(CX)(R9*1), Z28
 	VPBROADCASTD (SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20447,7 +20259,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    128(CX), Z1
-	VMOVDQU64    128(CX)(R10*1), Z28
+	VMOVDQU64    128(CX)(R9*1), Z28
 	VPBROADCASTD 4(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20467,7 +20279,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    192(CX), Z1
-	VMOVDQU64    192(CX)(R10*1), Z28
+	VMOVDQU64    192(CX)(R9*1), Z28
 	VPBROADCASTD 8(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20487,7 +20299,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    256(CX), Z1
-	VMOVDQU64    256(CX)(R10*1), Z28
+	VMOVDQU64    256(CX)(R9*1), Z28
 	VPBROADCASTD 12(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20507,7 +20319,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    320(CX), Z1
-	VMOVDQU64    320(CX)(R10*1), Z28
+	VMOVDQU64    320(CX)(R9*1), Z28
 	VPBROADCASTD 16(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20527,7 +20339,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    384(CX), Z1
-	VMOVDQU64    384(CX)(R10*1), Z28
+	VMOVDQU64    384(CX)(R9*1), Z28
 	VPBROADCASTD 20(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20547,7 +20359,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    448(CX), Z1
-	VMOVDQU64    448(CX)(R10*1), Z28
+	VMOVDQU64    448(CX)(R9*1), Z28
 	VPBROADCASTD 24(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20567,7 +20379,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    512(CX), Z1
-	VMOVDQU64    512(CX)(R10*1), Z28
+	VMOVDQU64    512(CX)(R9*1), Z28
 	VPBROADCASTD 28(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20631,23 +20443,23 @@ unit:
 	DECQ         DX
 	JZ           sum
 	PREFETCHT1   1152(R8)
-	PREFETCHT1   1216(R9)
+	PREFETCHT1   1216(R8)
 	PREFETCHT1   1280(R8)
-	PREFETCHT1   1344(R9)
+	PREFETCHT1   1344(R8)
 	PREFETCHT1   1408(R8)
-	PREFETCHT1   1472(R9)
+	PREFETCHT1   1472(R8)
 	PREFETCHT1   1536(R8)
-	PREFETCHT1   1600(R9)
+	PREFETCHT1   1600(R8)
 	PREFETCHT1   1664(R8)
-	PREFETCHT1   1728(R9)
+	PREFETCHT1   1728(R8)
 	PREFETCHT1   1792(R8)
-	PREFETCHT1   1856(R9)
+	PREFETCHT1   1856(R8)
 	PREFETCHT1   1920(R8)
-	PREFETCHT1   1984(R9)
+	PREFETCHT1   1984(R8)
 	PREFETCHT1   2048(R8)
-	PREFETCHT1   2112(R9)
+	PREFETCHT1   2112(R8)
 	VCVTPH2PS    32(CX), Z2
-	VCVTPH2PS    32(CX)(R10*1), Z3
+	VCVTPH2PS    32(CX)(R9*1), Z3
 	VPBROADCASTD 88(SI), Z10
 	VMOVDQA64    Z10, Z22
 	VPBROADCASTD 88(SI)(AX*1), Z11
@@ -20661,7 +20473,7 @@ unit:
 	VPBROADCASTD 88(DI)(AX*2), Z15
 	VMOVDQA64    Z15, Z27
 	VMOVDQU64    576(CX), Z1
-	VMOVDQU64    576(CX)(R10*1), Z28
+	VMOVDQU64    576(CX)(R9*1), Z28
 	VPBROADCASTD 48(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20681,7 +20493,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    640(CX), Z1
-	VMOVDQU64    640(CX)(R10*1), Z28
+	VMOVDQU64    640(CX)(R9*1), Z28
 	VPBROADCASTD 52(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20701,7 +20513,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    704(CX), Z1
-	VMOVDQU64    704(CX)(R10*1), Z28
+	VMOVDQU64    704(CX)(R9*1), Z28
 	VPBROADCASTD 56(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20721,7 +20533,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    768(CX), Z1
-	VMOVDQU64    768(CX)(R10*1), Z28
+	VMOVDQU64    768(CX)(R9*1), Z28
 	VPBROADCASTD 60(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20741,7 +20553,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    832(CX), Z1
-	VMOVDQU64    832(CX)(R10*1), Z28
+	VMOVDQU64    832(CX)(R9*1), Z28
 	VPBROADCASTD 64(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20761,7 +20573,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    896(CX), Z1
-	VMOVDQU64    896(CX)(R10*1), Z28
+	VMOVDQU64    896(CX)(R9*1), Z28
 	VPBROADCASTD 68(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20781,7 +20593,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    960(CX), Z1
-	VMOVDQU64    960(CX)(R10*1), Z28
+	VMOVDQU64    960(CX)(R9*1), Z28
 	VPBROADCASTD 72(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20801,7 +20613,7 @@ unit:
 	VPDPBUSD     Z0, Z1, Z15
 	VPDPBUSD     Z0, Z28, Z27
 	VMOVDQU64    1024(CX), Z1
-	VMOVDQU64    1024(CX)(R10*1), Z28
+	VMOVDQU64    1024(CX)(R9*1), Z28
 	VPBROADCASTD 76(SI), Z0
 	VPDPBUSD     Z0, Z1, Z10
 	VPDPBUSD     Z0, Z28, Z22
@@ -20864,7 +20676,6 @@ unit:
 	VFMADD231PS  Z1, Z27, Z21
 	ADDQ         $+1088, CX
 	ADDQ         $+2176, R8
-	ADDQ         $+2176, R9
 	ADDQ         $+96, SI
 	ADDQ         $+96, DI
 	DECQ         DX
@@ -20925,9 +20736,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewMXFP4_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewMXFP4_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewMXFP4_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewMXFP4_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
@@ -20943,10 +20754,8 @@ TEXT ·fewMXFP4_1_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -20962,9 +20771,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (SI)
-	PREFETCHT1    64(DI)
+	PREFETCHT1    64(SI)
 	PREFETCHT1    128(SI)
-	PREFETCHT1    192(DI)
+	PREFETCHT1    192(SI)
 	PREFETCHT1    256(SI)
 	VPMOVZXBD     (AX), Z6
 	VPSUBD        Z4, Z6, Z0
@@ -21009,9 +20818,9 @@ unit:
 	VFMADD231PS   Z0, Z6, Z5
 	DECQ          CX
 	JZ            sum
-	PREFETCHT1    320(DI)
+	PREFETCHT1    320(SI)
 	PREFETCHT1    384(SI)
-	PREFETCHT1    448(DI)
+	PREFETCHT1    448(SI)
 	PREFETCHT1    512(SI)
 	VPMOVZXBD     16(AX), Z6
 	VPSUBD        Z4, Z6, Z0
@@ -21056,9 +20865,9 @@ unit:
 	VFMADD231PS   Z0, Z6, Z5
 	DECQ          CX
 	JZ            sum
-	PREFETCHT1    576(DI)
+	PREFETCHT1    576(SI)
 	PREFETCHT1    640(SI)
-	PREFETCHT1    704(DI)
+	PREFETCHT1    704(SI)
 	PREFETCHT1    768(SI)
 	VPMOVZXBD     32(AX), Z6
 	VPSUBD        Z4, Z6, Z0
@@ -21103,9 +20912,9 @@ unit:
 	VFMADD231PS   Z0, Z6, Z5
 	DECQ          CX
 	JZ            sum
-	PREFETCHT1    832(DI)
+	PREFETCHT1    832(SI)
 	PREFETCHT1    896(SI)
-	PREFETCHT1    960(DI)
+	PREFETCHT1    960(SI)
 	PREFETCHT1    1024(SI)
 	VPMOVZXBD     48(AX), Z6
 	VPSUBD        Z4, Z6, Z0
@@ -21150,7 +20959,6 @@ unit:
 	VFMADD231PS   Z0, Z6, Z5
 	ADDQ          $+1088, AX
 	ADDQ          $+1088, SI
-	ADDQ          $+1088, DI
 	ADDQ          $+192, BX
 	DECQ          CX
 	JNZ           unit
@@ -21171,9 +20979,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewMXFP4_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewMXFP4_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewMXFP4_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewMXFP4_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -21189,10 +20997,8 @@ TEXT ·fewMXFP4_2_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -21209,9 +21015,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
 	VPMOVZXBD     (CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21268,9 +21074,9 @@ unit:
 	VFMADD231PS   Z0, Z9, Z7
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R8)
+	PREFETCHT1    320(DI)
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
 	VPMOVZXBD     16(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21327,9 +21133,9 @@ unit:
 	VFMADD231PS   Z0, Z9, Z7
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R8)
+	PREFETCHT1    576(DI)
 	PREFETCHT1    640(DI)
-	PREFETCHT1    704(R8)
+	PREFETCHT1    704(DI)
 	PREFETCHT1    768(DI)
 	VPMOVZXBD     32(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21386,9 +21192,9 @@ unit:
 	VFMADD231PS   Z0, Z9, Z7
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    832(R8)
+	PREFETCHT1    832(DI)
 	PREFETCHT1    896(DI)
-	PREFETCHT1    960(R8)
+	PREFETCHT1    960(DI)
 	PREFETCHT1    1024(DI)
 	VPMOVZXBD     48(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21445,7 +21251,6 @@ unit:
 	VFMADD231PS   Z0, Z9, Z7
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, DI
-	ADDQ          $+1088, R8
 	ADDQ          $+192, SI
 	DECQ          DX
 	JNZ           unit
@@ -21470,9 +21275,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewMXFP4_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewMXFP4_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewMXFP4_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewMXFP4_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -21488,10 +21293,8 @@ TEXT ·fewMXFP4_3_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -21509,9 +21312,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
 	VPMOVZXBD     (CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21580,9 +21383,9 @@ unit:
 	VFMADD231PS   Z0, Z11, Z8
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R8)
+	PREFETCHT1    320(DI)
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
 	VPMOVZXBD     16(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21651,9 +21454,9 @@ unit:
 	VFMADD231PS   Z0, Z11, Z8
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R8)
+	PREFETCHT1    576(DI)
 	PREFETCHT1    640(DI)
-	PREFETCHT1    704(R8)
+	PREFETCHT1    704(DI)
 	PREFETCHT1    768(DI)
 	VPMOVZXBD     32(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21722,9 +21525,9 @@ unit:
 	VFMADD231PS   Z0, Z11, Z8
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    832(R8)
+	PREFETCHT1    832(DI)
 	PREFETCHT1    896(DI)
-	PREFETCHT1    960(R8)
+	PREFETCHT1    960(DI)
 	PREFETCHT1    1024(DI)
 	VPMOVZXBD     48(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21793,7 +21596,6 @@ unit:
 	VFMADD231PS   Z0, Z11, Z8
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, DI
-	ADDQ          $+1088, R8
 	ADDQ          $+192, SI
 	DECQ          DX
 	JNZ           unit
@@ -21822,9 +21624,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewMXFP4_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewMXFP4_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewMXFP4_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewMXFP4_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -21840,10 +21642,8 @@ TEXT ·fewMXFP4_4_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -21864,9 +21664,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
 	VPMOVZXBD     (CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -21947,9 +21747,9 @@ unit:
 	VFMADD231PS   Z0, Z13, Z9
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VPMOVZXBD     16(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22030,9 +21830,9 @@ unit:
 	VFMADD231PS   Z0, Z13, Z9
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
+	PREFETCHT1    704(R8)
 	PREFETCHT1    768(R8)
 	VPMOVZXBD     32(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22113,9 +21913,9 @@ unit:
 	VFMADD231PS   Z0, Z13, Z9
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
 	VPMOVZXBD     48(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22196,7 +21996,6 @@ unit:
 	VFMADD231PS   Z0, Z13, Z9
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R8
-	ADDQ          $+1088, R9
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	DECQ          DX
@@ -22230,9 +22029,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewMXFP4_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewMXFP4_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewMXFP4_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewMXFP4_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -22248,10 +22047,8 @@ TEXT ·fewMXFP4_5_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -22273,9 +22070,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
 	VPMOVZXBD     (CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22368,9 +22165,9 @@ unit:
 	VFMADD231PS   Z0, Z15, Z10
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VPMOVZXBD     16(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22463,9 +22260,9 @@ unit:
 	VFMADD231PS   Z0, Z15, Z10
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
+	PREFETCHT1    704(R8)
 	PREFETCHT1    768(R8)
 	VPMOVZXBD     32(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22558,9 +22355,9 @@ unit:
 	VFMADD231PS   Z0, Z15, Z10
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
 	VPMOVZXBD     48(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22653,7 +22450,6 @@ unit:
 	VFMADD231PS   Z0, Z15, Z10
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R8
-	ADDQ          $+1088, R9
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	DECQ          DX
@@ -22691,9 +22487,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewMXFP4_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewMXFP4_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewMXFP4_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewMXFP4_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -22709,10 +22505,8 @@ TEXT ·fewMXFP4_6_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -22735,9 +22529,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
 	VPMOVZXBD     (CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22842,9 +22636,9 @@ unit:
 	VFMADD231PS   Z0, Z17, Z11
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R9)
+	PREFETCHT1    320(R8)
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
 	VPMOVZXBD     16(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -22949,9 +22743,9 @@ unit:
 	VFMADD231PS   Z0, Z17, Z11
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
+	PREFETCHT1    704(R8)
 	PREFETCHT1    768(R8)
 	VPMOVZXBD     32(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -23056,9 +22850,9 @@ unit:
 	VFMADD231PS   Z0, Z17, Z11
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
 	VPMOVZXBD     48(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -23163,7 +22957,6 @@ unit:
 	VFMADD231PS   Z0, Z17, Z11
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R8
-	ADDQ          $+1088, R9
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	DECQ          DX
@@ -23205,9 +22998,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewMXFP4_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewMXFP4_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewMXFP4_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewMXFP4_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -23223,10 +23016,8 @@ TEXT ·fewMXFP4_7_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -23252,9 +23043,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
 	VPMOVZXBD     (CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -23371,9 +23162,9 @@ unit:
 	VFMADD231PS   Z0, Z19, Z12
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R10)
+	PREFETCHT1    320(R9)
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
 	VPMOVZXBD     16(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -23490,9 +23281,9 @@ unit:
 	VFMADD231PS   Z0, Z19, Z12
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R10)
+	PREFETCHT1    576(R9)
 	PREFETCHT1    640(R9)
-	PREFETCHT1    704(R10)
+	PREFETCHT1    704(R9)
 	PREFETCHT1    768(R9)
 	VPMOVZXBD     32(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -23609,9 +23400,9 @@ unit:
 	VFMADD231PS   Z0, Z19, Z12
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    832(R10)
+	PREFETCHT1    832(R9)
 	PREFETCHT1    896(R9)
-	PREFETCHT1    960(R10)
+	PREFETCHT1    960(R9)
 	PREFETCHT1    1024(R9)
 	VPMOVZXBD     48(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -23728,7 +23519,6 @@ unit:
 	VFMADD231PS   Z0, Z19, Z12
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R9
-	ADDQ          $+1088, R10
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	ADDQ          $+192, R8
@@ -23775,9 +23565,9 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewMXFP4_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewMXFP4_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewMXFP4_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewMXFP4_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -23793,10 +23583,8 @@ TEXT ·fewMXFP4_8_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -23823,9 +23611,9 @@ segment:
 	PCALIGN $64
 unit:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
 	VPMOVZXBD     (CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -23954,9 +23742,9 @@ unit:
 	VFMADD231PS   Z0, Z21, Z13
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    320(R10)
+	PREFETCHT1    320(R9)
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
 	VPMOVZXBD     16(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -24085,9 +23873,9 @@ unit:
 	VFMADD231PS   Z0, Z21, Z13
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    576(R10)
+	PREFETCHT1    576(R9)
 	PREFETCHT1    640(R9)
-	PREFETCHT1    704(R10)
+	PREFETCHT1    704(R9)
 	PREFETCHT1    768(R9)
 	VPMOVZXBD     32(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -24216,9 +24004,9 @@ unit:
 	VFMADD231PS   Z0, Z21, Z13
 	DECQ          DX
 	JZ            sum
-	PREFETCHT1    832(R10)
+	PREFETCHT1    832(R9)
 	PREFETCHT1    896(R9)
-	PREFETCHT1    960(R10)
+	PREFETCHT1    960(R9)
 	PREFETCHT1    1024(R9)
 	VPMOVZXBD     48(CX), Z0
 	VPSUBD        Z5, Z0, Z3
@@ -24347,7 +24135,6 @@ unit:
 	VFMADD231PS   Z0, Z21, Z13
 	ADDQ          $+1088, CX
 	ADDQ          $+1088, R9
-	ADDQ          $+1088, R10
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	ADDQ          $+192, R8
@@ -24398,19 +24185,17 @@ sum:
 	VZEROUPPER
 	RET
 
-// func fewQ4_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_K_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_K_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z2
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -24424,26 +24209,25 @@ segment:
 	VPXORD  Z6, Z6, Z6
 
 unit:
+	MOVQ       AX, DI
 	MOVQ       AX, R8
-	MOVQ       AX, R9
 	PREFETCHT1 (SI)
-	PREFETCHT1 64(DI)
+	PREFETCHT1 64(SI)
 	PREFETCHT1 128(SI)
-	PREFETCHT1 192(DI)
+	PREFETCHT1 192(SI)
 	PREFETCHT1 256(SI)
 	ADDQ       $+320, SI
-	ADDQ       $+320, DI
 	VCVTPH2PS  (AX), Z4
 	VCVTPH2PS  32(AX), Z5
 
 	PCALIGN $64
 turn:
 	PREFETCHT1       (SI)
-	PREFETCHT1       64(DI)
+	PREFETCHT1       64(SI)
 	PREFETCHT1       128(SI)
-	PREFETCHT1       192(DI)
-	VPMOVZXBD        64(R9), Z0
-	VPMOVZXBD        192(R9), Z3
+	PREFETCHT1       192(SI)
+	VPMOVZXBD        64(R8), Z0
+	VPMOVZXBD        192(R8), Z3
 	VCVTDQ2PS        Z0, Z0
 	VMULPS           Z4, Z0, Z0
 	VCVTDQ2PS        Z3, Z3
@@ -24452,32 +24236,32 @@ turn:
 	VPSLLD           $0x1f, Z1, Z1
 	VPXORD           Z1, Z3, Z3
 	VPXORD           Z7, Z7, Z7
-	VPANDD           320(R8), Z2, Z8
+	VPANDD           320(DI), Z2, Z8
 	VPDPBUSD.BCST    (BX), Z8, Z7
-	VPANDD           384(R8), Z2, Z8
+	VPANDD           384(DI), Z2, Z8
 	VPDPBUSD.BCST    4(BX), Z8, Z7
-	VPANDD           448(R8), Z2, Z8
+	VPANDD           448(DI), Z2, Z8
 	VPDPBUSD.BCST    8(BX), Z8, Z7
-	VPANDD           512(R8), Z2, Z8
+	VPANDD           512(DI), Z2, Z8
 	VPDPBUSD.BCST    12(BX), Z8, Z7
-	VPANDD           576(R8), Z2, Z8
+	VPANDD           576(DI), Z2, Z8
 	VPDPBUSD.BCST    16(BX), Z8, Z7
-	VPANDD           640(R8), Z2, Z8
+	VPANDD           640(DI), Z2, Z8
 	VPDPBUSD.BCST    20(BX), Z8, Z7
-	VPANDD           704(R8), Z2, Z8
+	VPANDD           704(DI), Z2, Z8
 	VPDPBUSD.BCST    24(BX), Z8, Z7
-	VPANDD           768(R8), Z2, Z8
+	VPANDD           768(DI), Z2, Z8
 	VPDPBUSD.BCST    28(BX), Z8, Z7
 	VCVTDQ2PS        Z7, Z7
 	VMULPS.BCST      32(BX), Z0, Z0
 	VFMADD231PS      Z0, Z7, Z6
 	VFMADD231PS.BCST 36(BX), Z3, Z6
 	PREFETCHT1       256(SI)
-	PREFETCHT1       320(DI)
+	PREFETCHT1       320(SI)
 	PREFETCHT1       384(SI)
-	PREFETCHT1       448(DI)
-	VPMOVZXBD        80(R9), Z0
-	VPMOVZXBD        208(R9), Z3
+	PREFETCHT1       448(SI)
+	VPMOVZXBD        80(R8), Z0
+	VPMOVZXBD        208(R8), Z3
 	VCVTDQ2PS        Z0, Z0
 	VMULPS           Z4, Z0, Z0
 	VCVTDQ2PS        Z3, Z3
@@ -24486,35 +24270,35 @@ turn:
 	VPSLLD           $0x1f, Z1, Z1
 	VPXORD           Z1, Z3, Z3
 	VPXORD           Z7, Z7, Z7
-	VMOVDQU64        320(R8), Z8
+	VMOVDQU64        320(DI), Z8
 	VPSRLW           $0x04, Z8, Z8
 	VPANDD           Z2, Z8, Z8
 	VPDPBUSD.BCST    48(BX), Z8, Z7
-	VMOVDQU64        384(R8), Z8
+	VMOVDQU64        384(DI), Z8
 	VPSRLW           $0x04, Z8, Z8
 	VPANDD           Z2, Z8, Z8
 	VPDPBUSD.BCST    52(BX), Z8, Z7
-	VMOVDQU64        448(R8), Z8
+	VMOVDQU64        448(DI), Z8
 	VPSRLW           $0x04, Z8, Z8
 	VPANDD           Z2, Z8, Z8
 	VPDPBUSD.BCST    56(BX), Z8, Z7
-	VMOVDQU64        512(R8), Z8
+	VMOVDQU64        512(DI), Z8
 	VPSRLW           $0x04, Z8, Z8
 	VPANDD           Z2, Z8, Z8
 	VPDPBUSD.BCST    60(BX), Z8, Z7
-	VMOVDQU64        576(R8), Z8
+	VMOVDQU64        576(DI), Z8
 	VPSRLW           $0x04, Z8, Z8
 	VPANDD           Z2, Z8, Z8
 	VPDPBUSD.BCST    64(BX), Z8, Z7
-	VMOVDQU64        640(R8), Z8
+	VMOVDQU64        640(DI), Z8
 	VPSRLW           $0x04, Z8, Z8
 	VPANDD           Z2, Z8, Z8
 	VPDPBUSD.BCST    68(BX), Z8, Z7
-	VMOVDQU64        704(R8), Z8
+	VMOVDQU64        704(DI), Z8
 	VPSRLW           $0x04, Z8, Z8
 	VPANDD           Z2, Z8, Z8
 	VPDPBUSD.BCST    72(BX), Z8, Z7
-	VMOVDQU64        768(R8), Z8
+	VMOVDQU64        768(DI), Z8
 	VPSRLW           $0x04, Z8, Z8
 	VPANDD           Z2, Z8, Z8
 	VPDPBUSD.BCST    76(BX), Z8, Z7
@@ -24524,8 +24308,7 @@ turn:
 	VFMADD231PS.BCST 84(BX), Z3, Z6
 	ADDQ             $+512, SI
 	ADDQ             $+512, DI
-	ADDQ             $+512, R8
-	ADDQ             $+32, R9
+	ADDQ             $+32, R8
 	ADDQ             $+96, BX
 	SUBQ             $+2, CX
 	TESTQ            $+7, CX
@@ -24548,19 +24331,17 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ4_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_K_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_K_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -24575,26 +24356,25 @@ segment:
 	VPXORD  Z8, Z8, Z8
 
 unit:
+	MOVQ       CX, R8
 	MOVQ       CX, R9
-	MOVQ       CX, R10
 	PREFETCHT1 (DI)
-	PREFETCHT1 64(R8)
+	PREFETCHT1 64(DI)
 	PREFETCHT1 128(DI)
-	PREFETCHT1 192(R8)
+	PREFETCHT1 192(DI)
 	PREFETCHT1 256(DI)
 	ADDQ       $+320, DI
-	ADDQ       $+320, R8
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
-	VPMOVZXBD        64(R10), Z3
-	VPMOVZXBD        192(R10), Z4
+	PREFETCHT1       192(DI)
+	VPMOVZXBD        64(R9), Z3
+	VPMOVZXBD        192(R9), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -24604,28 +24384,28 @@ turn:
 	VPXORD           Z1, Z4, Z4
 	VPXORD           Z9, Z9, Z9
 	VPXORD           Z10, Z10, Z10
-	VPANDD           320(R9), Z2, Z0
+	VPANDD           320(R8), Z2, Z0
 	VPDPBUSD.BCST    (SI), Z0, Z9
 	VPDPBUSD.BCST    (SI)(AX*1), Z0, Z10
-	VPANDD           384(R9), Z2, Z0
+	VPANDD           384(R8), Z2, Z0
 	VPDPBUSD.BCST    4(SI), Z0, Z9
 	VPDPBUSD.BCST    4(SI)(AX*1), Z0, Z10
-	VPANDD           448(R9), Z2, Z0
+	VPANDD           448(R8), Z2, Z0
 	VPDPBUSD.BCST    8(SI), Z0, Z9
 	VPDPBUSD.BCST    8(SI)(AX*1), Z0, Z10
-	VPANDD           512(R9), Z2, Z0
+	VPANDD           512(R8), Z2, Z0
 	VPDPBUSD.BCST    12(SI), Z0, Z9
 	VPDPBUSD.BCST    12(SI)(AX*1), Z0, Z10
-	VPANDD           576(R9), Z2, Z0
+	VPANDD           576(R8), Z2, Z0
 	VPDPBUSD.BCST    16(SI), Z0, Z9
 	VPDPBUSD.BCST    16(SI)(AX*1), Z0, Z10
-	VPANDD           640(R9), Z2, Z0
+	VPANDD           640(R8), Z2, Z0
 	VPDPBUSD.BCST    20(SI), Z0, Z9
 	VPDPBUSD.BCST    20(SI)(AX*1), Z0, Z10
-	VPANDD           704(R9), Z2, Z0
+	VPANDD           704(R8), Z2, Z0
 	VPDPBUSD.BCST    24(SI), Z0, Z9
 	VPDPBUSD.BCST    24(SI)(AX*1), Z0, Z10
-	VPANDD           768(R9), Z2, Z0
+	VPANDD           768(R8), Z2, Z0
 	VPDPBUSD.BCST    28(SI), Z0, Z9
 	VPDPBUSD.BCST    28(SI)(AX*1), Z0, Z10
 	VCVTDQ2PS        Z9, Z9
@@ -24637,11 +24417,11 @@ turn:
 	VFMADD231PS      Z0, Z10, Z8
 	VFMADD231PS.BCST 36(SI)(AX*1), Z4, Z8
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
-	VPMOVZXBD        80(R10), Z3
-	VPMOVZXBD        208(R10), Z4
+	PREFETCHT1       448(DI)
+	VPMOVZXBD        80(R9), Z3
+	VPMOVZXBD        208(R9), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -24651,42 +24431,42 @@ turn:
 	VPXORD           Z1, Z4, Z4
 	VPXORD           Z9, Z9, Z9
 	VPXORD           Z10, Z10, Z10
-	VMOVDQU64        320(R9), Z0
+	VMOVDQU64        320(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    48(SI), Z0, Z9
 	VPDPBUSD.BCST    48(SI)(AX*1), Z0, Z10
-	VMOVDQU64        384(R9), Z0
+	VMOVDQU64        384(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    52(SI), Z0, Z9
 	VPDPBUSD.BCST    52(SI)(AX*1), Z0, Z10
-	VMOVDQU64        448(R9), Z0
+	VMOVDQU64        448(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    56(SI), Z0, Z9
 	VPDPBUSD.BCST    56(SI)(AX*1), Z0, Z10
-	VMOVDQU64        512(R9), Z0
+	VMOVDQU64        512(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    60(SI), Z0, Z9
 	VPDPBUSD.BCST    60(SI)(AX*1), Z0, Z10
-	VMOVDQU64        576(R9), Z0
+	VMOVDQU64        576(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    64(SI), Z0, Z9
 	VPDPBUSD.BCST    64(SI)(AX*1), Z0, Z10
-	VMOVDQU64        640(R9), Z0
+	VMOVDQU64        640(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    68(SI), Z0, Z9
 	VPDPBUSD.BCST    68(SI)(AX*1), Z0, Z10
-	VMOVDQU64        704(R9), Z0
+	VMOVDQU64        704(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    72(SI), Z0, Z9
 	VPDPBUSD.BCST    72(SI)(AX*1), Z0, Z10
-	VMOVDQU64        768(R9), Z0
+	VMOVDQU64        768(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    76(SI), Z0, Z9
@@ -24701,8 +24481,7 @@ turn:
 	VFMADD231PS.BCST 84(SI)(AX*1), Z4, Z8
 	ADDQ             $+512, DI
 	ADDQ             $+512, R8
-	ADDQ             $+512, R9
-	ADDQ             $+32, R10
+	ADDQ             $+32, R9
 	ADDQ             $+96, SI
 	SUBQ             $+2, DX
 	TESTQ            $+7, DX
@@ -24729,19 +24508,17 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ4_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_K_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_K_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -24757,26 +24534,25 @@ segment:
 	VPXORD  Z9, Z9, Z9
 
 unit:
+	MOVQ       CX, R8
 	MOVQ       CX, R9
-	MOVQ       CX, R10
 	PREFETCHT1 (DI)
-	PREFETCHT1 64(R8)
+	PREFETCHT1 64(DI)
 	PREFETCHT1 128(DI)
-	PREFETCHT1 192(R8)
+	PREFETCHT1 192(DI)
 	PREFETCHT1 256(DI)
 	ADDQ       $+320, DI
-	ADDQ       $+320, R8
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
-	VPMOVZXBD        64(R10), Z3
-	VPMOVZXBD        192(R10), Z4
+	PREFETCHT1       192(DI)
+	VPMOVZXBD        64(R9), Z3
+	VPMOVZXBD        192(R9), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -24787,35 +24563,35 @@ turn:
 	VPXORD           Z10, Z10, Z10
 	VPXORD           Z11, Z11, Z11
 	VPXORD           Z12, Z12, Z12
-	VPANDD           320(R9), Z2, Z0
+	VPANDD           320(R8), Z2, Z0
 	VPDPBUSD.BCST    (SI), Z0, Z10
 	VPDPBUSD.BCST    (SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    (SI)(AX*2), Z0, Z12
-	VPANDD           384(R9), Z2, Z0
+	VPANDD           384(R8), Z2, Z0
 	VPDPBUSD.BCST    4(SI), Z0, Z10
 	VPDPBUSD.BCST    4(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    4(SI)(AX*2), Z0, Z12
-	VPANDD           448(R9), Z2, Z0
+	VPANDD           448(R8), Z2, Z0
 	VPDPBUSD.BCST    8(SI), Z0, Z10
 	VPDPBUSD.BCST    8(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    8(SI)(AX*2), Z0, Z12
-	VPANDD           512(R9), Z2, Z0
+	VPANDD           512(R8), Z2, Z0
 	VPDPBUSD.BCST    12(SI), Z0, Z10
 	VPDPBUSD.BCST    12(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    12(SI)(AX*2), Z0, Z12
-	VPANDD           576(R9), Z2, Z0
+	VPANDD           576(R8), Z2, Z0
 	VPDPBUSD.BCST    16(SI), Z0, Z10
 	VPDPBUSD.BCST    16(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    16(SI)(AX*2), Z0, Z12
-	VPANDD           640(R9), Z2, Z0
+	VPANDD           640(R8), Z2, Z0
 	VPDPBUSD.BCST    20(SI), Z0, Z10
 	VPDPBUSD.BCST    20(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    20(SI)(AX*2), Z0, Z12
-	VPANDD           704(R9), Z2, Z0
+	VPANDD           704(R8), Z2, Z0
 	VPDPBUSD.BCST    24(SI), Z0, Z10
 	VPDPBUSD.BCST    24(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    24(SI)(AX*2), Z0, Z12
-	VPANDD           768(R9), Z2, Z0
+	VPANDD           768(R8), Z2, Z0
 	VPDPBUSD.BCST    28(SI), Z0, Z10
 	VPDPBUSD.BCST    28(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    28(SI)(AX*2), Z0, Z12
@@ -24832,11 +24608,11 @@ turn:
 	VFMADD231PS      Z0, Z12, Z9
 	VFMADD231PS.BCST 36(SI)(AX*2), Z4, Z9
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
-	VPMOVZXBD        80(R10), Z3
-	VPMOVZXBD        208(R10), Z4
+	PREFETCHT1       448(DI)
+	VPMOVZXBD        80(R9), Z3
+	VPMOVZXBD        208(R9), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -24847,49 +24623,49 @@ turn:
 	VPXORD           Z10, Z10, Z10
 	VPXORD           Z11, Z11, Z11
 	VPXORD           Z12, Z12, Z12
-	VMOVDQU64        320(R9), Z0
+	VMOVDQU64        320(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    48(SI), Z0, Z10
 	VPDPBUSD.BCST    48(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    48(SI)(AX*2), Z0, Z12
-	VMOVDQU64        384(R9), Z0
+	VMOVDQU64        384(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    52(SI), Z0, Z10
 	VPDPBUSD.BCST    52(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    52(SI)(AX*2), Z0, Z12
-	VMOVDQU64        448(R9), Z0
+	VMOVDQU64        448(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    56(SI), Z0, Z10
 	VPDPBUSD.BCST    56(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    56(SI)(AX*2), Z0, Z12
-	VMOVDQU64        512(R9), Z0
+	VMOVDQU64        512(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    60(SI), Z0, Z10
 	VPDPBUSD.BCST    60(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    60(SI)(AX*2), Z0, Z12
-	VMOVDQU64        576(R9), Z0
+	VMOVDQU64        576(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    64(SI), Z0, Z10
 	VPDPBUSD.BCST    64(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    64(SI)(AX*2), Z0, Z12
-	VMOVDQU64        640(R9), Z0
+	VMOVDQU64        640(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    68(SI), Z0, Z10
 	VPDPBUSD.BCST    68(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    68(SI)(AX*2), Z0, Z12
-	VMOVDQU64        704(R9), Z0
+	VMOVDQU64        704(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    72(SI), Z0, Z10
 	VPDPBUSD.BCST    72(SI)(AX*1), Z0, Z11
 	VPDPBUSD.BCST    72(SI)(AX*2), Z0, Z12
-	VMOVDQU64        768(R9), Z0
+	VMOVDQU64        768(R8), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    76(SI), Z0, Z10
@@ -24909,8 +24685,7 @@ turn:
 	VFMADD231PS.BCST 84(SI)(AX*2), Z4, Z9
 	ADDQ             $+512, DI
 	ADDQ             $+512, R8
-	ADDQ             $+512, R9
-	ADDQ             $+32, R10
+	ADDQ             $+32, R9
 	ADDQ             $+96, SI
 	SUBQ             $+2, DX
 	TESTQ            $+7, DX
@@ -24941,19 +24716,17 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ4_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_K_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_K_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -24972,26 +24745,25 @@ segment:
 	VPXORD  Z10, Z10, Z10
 
 unit:
+	MOVQ       CX, R9
 	MOVQ       CX, R10
-	MOVQ       CX, R11
 	PREFETCHT1 (R8)
-	PREFETCHT1 64(R9)
+	PREFETCHT1 64(R8)
 	PREFETCHT1 128(R8)
-	PREFETCHT1 192(R9)
+	PREFETCHT1 192(R8)
 	PREFETCHT1 256(R8)
 	ADDQ       $+320, R8
-	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
-	VPMOVZXBD        64(R11), Z3
-	VPMOVZXBD        192(R11), Z4
+	PREFETCHT1       192(R8)
+	VPMOVZXBD        64(R10), Z3
+	VPMOVZXBD        192(R10), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -25003,42 +24775,42 @@ turn:
 	VPXORD           Z12, Z12, Z12
 	VPXORD           Z13, Z13, Z13
 	VPXORD           Z14, Z14, Z14
-	VPANDD           320(R10), Z2, Z0
+	VPANDD           320(R9), Z2, Z0
 	VPDPBUSD.BCST    (SI), Z0, Z11
 	VPDPBUSD.BCST    (SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    (SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    (DI), Z0, Z14
-	VPANDD           384(R10), Z2, Z0
+	VPANDD           384(R9), Z2, Z0
 	VPDPBUSD.BCST    4(SI), Z0, Z11
 	VPDPBUSD.BCST    4(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    4(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    4(DI), Z0, Z14
-	VPANDD           448(R10), Z2, Z0
+	VPANDD           448(R9), Z2, Z0
 	VPDPBUSD.BCST    8(SI), Z0, Z11
 	VPDPBUSD.BCST    8(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    8(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    8(DI), Z0, Z14
-	VPANDD           512(R10), Z2, Z0
+	VPANDD           512(R9), Z2, Z0
 	VPDPBUSD.BCST    12(SI), Z0, Z11
 	VPDPBUSD.BCST    12(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    12(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    12(DI), Z0, Z14
-	VPANDD           576(R10), Z2, Z0
+	VPANDD           576(R9), Z2, Z0
 	VPDPBUSD.BCST    16(SI), Z0, Z11
 	VPDPBUSD.BCST    16(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    16(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    16(DI), Z0, Z14
-	VPANDD           640(R10), Z2, Z0
+	VPANDD           640(R9), Z2, Z0
 	VPDPBUSD.BCST    20(SI), Z0, Z11
 	VPDPBUSD.BCST    20(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    20(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    20(DI), Z0, Z14
-	VPANDD           704(R10), Z2, Z0
+	VPANDD           704(R9), Z2, Z0
 	VPDPBUSD.BCST    24(SI), Z0, Z11
 	VPDPBUSD.BCST    24(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    24(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    24(DI), Z0, Z14
-	VPANDD           768(R10), Z2, Z0
+	VPANDD           768(R9), Z2, Z0
 	VPDPBUSD.BCST    28(SI), Z0, Z11
 	VPDPBUSD.BCST    28(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    28(SI)(AX*2), Z0, Z13
@@ -25060,11 +24832,11 @@ turn:
 	VFMADD231PS      Z0, Z14, Z10
 	VFMADD231PS.BCST 36(DI), Z4, Z10
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
-	VPMOVZXBD        80(R11), Z3
-	VPMOVZXBD        208(R11), Z4
+	PREFETCHT1       448(R8)
+	VPMOVZXBD        80(R10), Z3
+	VPMOVZXBD        208(R10), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -25076,56 +24848,56 @@ turn:
 	VPXORD           Z12, Z12, Z12
 	VPXORD           Z13, Z13, Z13
 	VPXORD           Z14, Z14, Z14
-	VMOVDQU64        320(R10), Z0
+	VMOVDQU64        320(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    48(SI), Z0, Z11
 	VPDPBUSD.BCST    48(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    48(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    48(DI), Z0, Z14
-	VMOVDQU64        384(R10), Z0
+	VMOVDQU64        384(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    52(SI), Z0, Z11
 	VPDPBUSD.BCST    52(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    52(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    52(DI), Z0, Z14
-	VMOVDQU64        448(R10), Z0
+	VMOVDQU64        448(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    56(SI), Z0, Z11
 	VPDPBUSD.BCST    56(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    56(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    56(DI), Z0, Z14
-	VMOVDQU64        512(R10), Z0
+	VMOVDQU64        512(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    60(SI), Z0, Z11
 	VPDPBUSD.BCST    60(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    60(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    60(DI), Z0, Z14
-	VMOVDQU64        576(R10), Z0
+	VMOVDQU64        576(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    64(SI), Z0, Z11
 	VPDPBUSD.BCST    64(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    64(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    64(DI), Z0, Z14
-	VMOVDQU64        640(R10), Z0
+	VMOVDQU64        640(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    68(SI), Z0, Z11
 	VPDPBUSD.BCST    68(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    68(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    68(DI), Z0, Z14
-	VMOVDQU64        704(R10), Z0
+	VMOVDQU64        704(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    72(SI), Z0, Z11
 	VPDPBUSD.BCST    72(SI)(AX*1), Z0, Z12
 	VPDPBUSD.BCST    72(SI)(AX*2), Z0, Z13
 	VPDPBUSD.BCST    72(DI), Z0, Z14
-	VMOVDQU64        768(R10), Z0
+	VMOVDQU64        768(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    76(SI), Z0, Z11
@@ -25150,8 +24922,7 @@ turn:
 	VFMADD231PS.BCST 84(DI), Z4, Z10
 	ADDQ             $+512, R8
 	ADDQ             $+512, R9
-	ADDQ             $+512, R10
-	ADDQ             $+32, R11
+	ADDQ             $+32, R10
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	SUBQ             $+2, DX
@@ -25187,19 +24958,17 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ4_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_K_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_K_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -25219,26 +24988,25 @@ segment:
 	VPXORD  Z11, Z11, Z11
 
 unit:
+	MOVQ       CX, R9
 	MOVQ       CX, R10
-	MOVQ       CX, R11
 	PREFETCHT1 (R8)
-	PREFETCHT1 64(R9)
+	PREFETCHT1 64(R8)
 	PREFETCHT1 128(R8)
-	PREFETCHT1 192(R9)
+	PREFETCHT1 192(R8)
 	PREFETCHT1 256(R8)
 	ADDQ       $+320, R8
-	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
-	VPMOVZXBD        64(R11), Z3
-	VPMOVZXBD        192(R11), Z4
+	PREFETCHT1       192(R8)
+	VPMOVZXBD        64(R10), Z3
+	VPMOVZXBD        192(R10), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -25251,49 +25019,49 @@ turn:
 	VPXORD           Z14, Z14, Z14
 	VPXORD           Z15, Z15, Z15
 	VPXORD           Z16, Z16, Z16
-	VPANDD           320(R10), Z2, Z0
+	VPANDD           320(R9), Z2, Z0
 	VPDPBUSD.BCST    (SI), Z0, Z12
 	VPDPBUSD.BCST    (SI)(AX*1), Z0, Z13
 	VPDPBUSD.BCST    (SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    (DI), Z0, Z15
 	VPDPBUSD.BCST    (DI)(AX*1), Z0, Z16
-	VPANDD           384(R10), Z2, Z0
+	VPANDD           384(R9), Z2, Z0
 	VPDPBUSD.BCST    4(SI), Z0, Z12
 	VPDPBUSD.BCST    4(SI)(AX*1), Z0, Z13
 	VPDPBUSD.BCST    4(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    4(DI), Z0, Z15
 	VPDPBUSD.BCST    4(DI)(AX*1), Z0, Z16
-	VPANDD           448(R10), Z2, Z0
+	VPANDD           448(R9), Z2, Z0
 	VPDPBUSD.BCST    8(SI), Z0, Z12
 	VPDPBUSD.BCST    8(SI)(AX*1), Z0, Z13
 	VPDPBUSD.BCST    8(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    8(DI), Z0, Z15
 	VPDPBUSD.BCST    8(DI)(AX*1), Z0, Z16
-	VPANDD           512(R10), Z2, Z0
+	VPANDD           512(R9), Z2, Z0
 	VPDPBUSD.BCST    12(SI), Z0, Z12
 	VPDPBUSD.BCST    12(SI)(AX*1), Z0, Z13
 	VPDPBUSD.BCST    12(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    12(DI), Z0, Z15
 	VPDPBUSD.BCST    12(DI)(AX*1), Z0, Z16
-	VPANDD           576(R10), Z2, Z0
+	VPANDD           576(R9), Z2, Z0
 	VPDPBUSD.BCST    16(SI), Z0, Z12
 	VPDPBUSD.BCST    16(SI)(AX*1), Z0, Z13
 	VPDPBUSD.BCST    16(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    16(DI), Z0, Z15
 	VPDPBUSD.BCST    16(DI)(AX*1), Z0, Z16
-	VPANDD           640(R10), Z2, Z0
+	VPANDD           640(R9), Z2, Z0
 	VPDPBUSD.BCST    20(SI), Z0, Z12
 	VPDPBUSD.BCST    20(SI)(AX*1), Z0, Z13
 	VPDPBUSD.BCST    20(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    20(DI), Z0, Z15
 	VPDPBUSD.BCST    20(DI)(AX*1), Z0, Z16
-	VPANDD           704(R10), Z2, Z0
+	VPANDD           704(R9), Z2, Z0
 	VPDPBUSD.BCST    24(SI), Z0, Z12
 	VPDPBUSD.BCST    24(SI)(AX*1), Z0, Z13
 	VPDPBUSD.BCST    24(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    24(DI), Z0, Z15
 	VPDPBUSD.BCST    24(DI)(AX*1), Z0, Z16
-	VPANDD           768(R10), Z2, Z0
+	VPANDD           768(R9), Z2, Z0
 	VPDPBUSD.BCST    28(SI), Z0, Z12
 	VPDPBUSD.BCST    28(SI)(AX*1), Z0, Z13
 	VPDPBUSD.BCST    28(SI)(AX*2), Z0, Z14
@@ -25320,11 +25088,11 @@ turn:
 	VFMADD231PS      Z0, Z16, Z11
 	VFMADD231PS.BCST 36(DI)(AX*1), Z4, Z11
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
-	VPMOVZXBD        80(R11), Z3
-	VPMOVZXBD        208(R11), Z4
+	PREFETCHT1       448(R8)
+	VPMOVZXBD        80(R10), Z3
+	VPMOVZXBD        208(R10), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -25337,7 +25105,7 @@ turn:
 	VPXORD           Z14, Z14, Z14
 	VPXORD           Z15, Z15, Z15
 	VPXORD           Z16, Z16, Z16
-	VMOVDQU64        320(R10), Z0
+	VMOVDQU64        320(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    48(SI), Z0, Z12
@@ -25345,7 +25113,7 @@ turn:
 	VPDPBUSD.BCST    48(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    48(DI), Z0, Z15
 	VPDPBUSD.BCST    48(DI)(AX*1), Z0, Z16
-	VMOVDQU64        384(R10), Z0
+	VMOVDQU64        384(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    52(SI), Z0, Z12
@@ -25353,7 +25121,7 @@ turn:
 	VPDPBUSD.BCST    52(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    52(DI), Z0, Z15
 	VPDPBUSD.BCST    52(DI)(AX*1), Z0, Z16
-	VMOVDQU64        448(R10), Z0
+	VMOVDQU64        448(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    56(SI), Z0, Z12
@@ -25361,7 +25129,7 @@ turn:
 	VPDPBUSD.BCST    56(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    56(DI), Z0, Z15
 	VPDPBUSD.BCST    56(DI)(AX*1), Z0, Z16
-	VMOVDQU64        512(R10), Z0
+	VMOVDQU64        512(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    60(SI), Z0, Z12
@@ -25369,7 +25137,7 @@ turn:
 	VPDPBUSD.BCST    60(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    60(DI), Z0, Z15
 	VPDPBUSD.BCST    60(DI)(AX*1), Z0, Z16
-	VMOVDQU64        576(R10), Z0
+	VMOVDQU64        576(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    64(SI), Z0, Z12
@@ -25377,7 +25145,7 @@ turn:
 	VPDPBUSD.BCST    64(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    64(DI), Z0, Z15
 	VPDPBUSD.BCST    64(DI)(AX*1), Z0, Z16
-	VMOVDQU64        640(R10), Z0
+	VMOVDQU64        640(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    68(SI), Z0, Z12
@@ -25385,7 +25153,7 @@ turn:
 	VPDPBUSD.BCST    68(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    68(DI), Z0, Z15
 	VPDPBUSD.BCST    68(DI)(AX*1), Z0, Z16
-	VMOVDQU64        704(R10), Z0
+	VMOVDQU64        704(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    72(SI), Z0, Z12
@@ -25393,7 +25161,7 @@ turn:
 	VPDPBUSD.BCST    72(SI)(AX*2), Z0, Z14
 	VPDPBUSD.BCST    72(DI), Z0, Z15
 	VPDPBUSD.BCST    72(DI)(AX*1), Z0, Z16
-	VMOVDQU64        768(R10), Z0
+	VMOVDQU64        768(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    76(SI), Z0, Z12
@@ -25423,8 +25191,7 @@ turn:
 	VFMADD231PS.BCST 84(DI)(AX*1), Z4, Z11
 	ADDQ             $+512, R8
 	ADDQ             $+512, R9
-	ADDQ             $+512, R10
-	ADDQ             $+32, R11
+	ADDQ             $+32, R10
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	SUBQ             $+2, DX
@@ -25464,19 +25231,17 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ4_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_K_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_K_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -25497,26 +25262,25 @@ segment:
 	VPXORD  Z12, Z12, Z12
 
 unit:
+	MOVQ       CX, R9
 	MOVQ       CX, R10
-	MOVQ       CX, R11
 	PREFETCHT1 (R8)
-	PREFETCHT1 64(R9)
+	PREFETCHT1 64(R8)
 	PREFETCHT1 128(R8)
-	PREFETCHT1 192(R9)
+	PREFETCHT1 192(R8)
 	PREFETCHT1 256(R8)
 	ADDQ       $+320, R8
-	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
-	VPMOVZXBD        64(R11), Z3
-	VPMOVZXBD        192(R11), Z4
+	PREFETCHT1       192(R8)
+	VPMOVZXBD        64(R10), Z3
+	VPMOVZXBD        192(R10), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -25530,56 +25294,56 @@ turn:
 	VPXORD           Z16, Z16, Z16
 	VPXORD           Z17, Z17, Z17
 	VPXORD           Z18, Z18, Z18
-	VPANDD           320(R10), Z2, Z0
+	VPANDD           320(R9), Z2, Z0
 	VPDPBUSD.BCST    (SI), Z0, Z13
 	VPDPBUSD.BCST    (SI)(AX*1), Z0, Z14
 	VPDPBUSD.BCST    (SI)(AX*2), Z0, Z15
 	VPDPBUSD.BCST    (DI), Z0, Z16
 	VPDPBUSD.BCST    (DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    (DI)(AX*2), Z0, Z18
-	VPANDD           384(R10), Z2, Z0
+	VPANDD           384(R9), Z2, Z0
 	VPDPBUSD.BCST    4(SI), Z0, Z13
 	VPDPBUSD.BCST    4(SI)(AX*1), Z0, Z14
 	VPDPBUSD.BCST    4(SI)(AX*2), Z0, Z15
 	VPDPBUSD.BCST    4(DI), Z0, Z16
 	VPDPBUSD.BCST    4(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    4(DI)(AX*2), Z0, Z18
-	VPANDD           448(R10), Z2, Z0
+	VPANDD           448(R9), Z2, Z0
 	VPDPBUSD.BCST    8(SI), Z0, Z13
 	VPDPBUSD.BCST    8(SI)(AX*1), Z0, Z14
 	VPDPBUSD.BCST    8(SI)(AX*2), Z0, Z15
 	VPDPBUSD.BCST    8(DI), Z0, Z16
 	VPDPBUSD.BCST    8(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    8(DI)(AX*2), Z0, Z18
-	VPANDD           512(R10), Z2, Z0
+	VPANDD           512(R9), Z2, Z0
 	VPDPBUSD.BCST    12(SI), Z0, Z13
 	VPDPBUSD.BCST    12(SI)(AX*1), Z0, Z14
 	VPDPBUSD.BCST    12(SI)(AX*2), Z0, Z15
 	VPDPBUSD.BCST    12(DI), Z0, Z16
 	VPDPBUSD.BCST    12(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    12(DI)(AX*2), Z0, Z18
-	VPANDD           576(R10), Z2, Z0
+	VPANDD           576(R9), Z2, Z0
 	VPDPBUSD.BCST    16(SI), Z0, Z13
 	VPDPBUSD.BCST    16(SI)(AX*1), Z0, Z14
 	VPDPBUSD.BCST    16(SI)(AX*2), Z0, Z15
 	VPDPBUSD.BCST    16(DI), Z0, Z16
 	VPDPBUSD.BCST    16(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    16(DI)(AX*2), Z0, Z18
-	VPANDD           640(R10), Z2, Z0
+	VPANDD           640(R9), Z2, Z0
 	VPDPBUSD.BCST    20(SI), Z0, Z13
 	VPDPBUSD.BCST    20(SI)(AX*1), Z0, Z14
 	VPDPBUSD.BCST    20(SI)(AX*2), Z0, Z15
 	VPDPBUSD.BCST    20(DI), Z0, Z16
 	VPDPBUSD.BCST    20(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    20(DI)(AX*2), Z0, Z18
-	VPANDD           704(R10), Z2, Z0
+	VPANDD           704(R9), Z2, Z0
 	VPDPBUSD.BCST    24(SI), Z0, Z13
 	VPDPBUSD.BCST    24(SI)(AX*1), Z0, Z14
 	VPDPBUSD.BCST    24(SI)(AX*2), Z0, Z15
 	VPDPBUSD.BCST    24(DI), Z0, Z16
 	VPDPBUSD.BCST    24(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    24(DI)(AX*2), Z0, Z18
-	VPANDD           768(R10), Z2, Z0
+	VPANDD           768(R9), Z2, Z0
 	VPDPBUSD.BCST    28(SI), Z0, Z13
 	VPDPBUSD.BCST    28(SI)(AX*1), Z0, Z14
 	VPDPBUSD.BCST    28(SI)(AX*2), Z0, Z15
@@ -25611,11 +25375,11 @@ turn:
 	VFMADD231PS      Z0, Z18, Z12
 	VFMADD231PS.BCST 36(DI)(AX*2), Z4, Z12
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
-	VPMOVZXBD        80(R11), Z3
-	VPMOVZXBD        208(R11), Z4
+	PREFETCHT1       448(R8)
+	VPMOVZXBD        80(R10), Z3
+	VPMOVZXBD        208(R10), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -25629,7 +25393,7 @@ turn:
 	VPXORD           Z16, Z16, Z16
 	VPXORD           Z17, Z17, Z17
 	VPXORD           Z18, Z18, Z18
-	VMOVDQU64        320(R10), Z0
+	VMOVDQU64        320(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    48(SI), Z0, Z13
@@ -25638,7 +25402,7 @@ turn:
 	VPDPBUSD.BCST    48(DI), Z0, Z16
 	VPDPBUSD.BCST    48(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    48(DI)(AX*2), Z0, Z18
-	VMOVDQU64        384(R10), Z0
+	VMOVDQU64        384(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    52(SI), Z0, Z13
@@ -25647,7 +25411,7 @@ turn:
 	VPDPBUSD.BCST    52(DI), Z0, Z16
 	VPDPBUSD.BCST    52(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    52(DI)(AX*2), Z0, Z18
-	VMOVDQU64        448(R10), Z0
+	VMOVDQU64        448(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    56(SI), Z0, Z13
@@ -25656,7 +25420,7 @@ turn:
 	VPDPBUSD.BCST    56(DI), Z0, Z16
 	VPDPBUSD.BCST    56(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    56(DI)(AX*2), Z0, Z18
-	VMOVDQU64        512(R10), Z0
+	VMOVDQU64        512(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    60(SI), Z0, Z13
@@ -25665,7 +25429,7 @@ turn:
 	VPDPBUSD.BCST    60(DI), Z0, Z16
 	VPDPBUSD.BCST    60(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    60(DI)(AX*2), Z0, Z18
-	VMOVDQU64        576(R10), Z0
+	VMOVDQU64        576(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    64(SI), Z0, Z13
@@ -25674,7 +25438,7 @@ turn:
 	VPDPBUSD.BCST    64(DI), Z0, Z16
 	VPDPBUSD.BCST    64(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    64(DI)(AX*2), Z0, Z18
-	VMOVDQU64        640(R10), Z0
+	VMOVDQU64        640(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    68(SI), Z0, Z13
@@ -25683,7 +25447,7 @@ turn:
 	VPDPBUSD.BCST    68(DI), Z0, Z16
 	VPDPBUSD.BCST    68(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    68(DI)(AX*2), Z0, Z18
-	VMOVDQU64        704(R10), Z0
+	VMOVDQU64        704(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    72(SI), Z0, Z13
@@ -25692,7 +25456,7 @@ turn:
 	VPDPBUSD.BCST    72(DI), Z0, Z16
 	VPDPBUSD.BCST    72(DI)(AX*1), Z0, Z17
 	VPDPBUSD.BCST    72(DI)(AX*2), Z0, Z18
-	VMOVDQU64        768(R10), Z0
+	VMOVDQU64        768(R9), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    76(SI), Z0, Z13
@@ -25727,8 +25491,7 @@ turn:
 	VFMADD231PS.BCST 84(DI)(AX*2), Z4, Z12
 	ADDQ             $+512, R8
 	ADDQ             $+512, R9
-	ADDQ             $+512, R10
-	ADDQ             $+32, R11
+	ADDQ             $+32, R10
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	SUBQ             $+2, DX
@@ -25772,19 +25535,17 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ4_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_K_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_K_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -25808,26 +25569,25 @@ segment:
 	VPXORD  Z13, Z13, Z13
 
 unit:
+	MOVQ       CX, R10
 	MOVQ       CX, R11
-	MOVQ       CX, R12
 	PREFETCHT1 (R9)
-	PREFETCHT1 64(R10)
+	PREFETCHT1 64(R9)
 	PREFETCHT1 128(R9)
-	PREFETCHT1 192(R10)
+	PREFETCHT1 192(R9)
 	PREFETCHT1 256(R9)
 	ADDQ       $+320, R9
-	ADDQ       $+320, R10
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1       (R9)
-	PREFETCHT1       64(R10)
+	PREFETCHT1       64(R9)
 	PREFETCHT1       128(R9)
-	PREFETCHT1       192(R10)
-	VPMOVZXBD        64(R12), Z3
-	VPMOVZXBD        192(R12), Z4
+	PREFETCHT1       192(R9)
+	VPMOVZXBD        64(R11), Z3
+	VPMOVZXBD        192(R11), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -25842,7 +25602,7 @@ turn:
 	VPXORD           Z18, Z18, Z18
 	VPXORD           Z19, Z19, Z19
 	VPXORD           Z20, Z20, Z20
-	VPANDD           320(R11), Z2, Z0
+	VPANDD           320(R10), Z2, Z0
 	VPDPBUSD.BCST    (SI), Z0, Z14
 	VPDPBUSD.BCST    (SI)(AX*1), Z0, Z15
 	VPDPBUSD.BCST    (SI)(AX*2), Z0, Z16
@@ -25850,7 +25610,7 @@ turn:
 	VPDPBUSD.BCST    (DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    (DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    (R8), Z0, Z20
-	VPANDD           384(R11), Z2, Z0
+	VPANDD           384(R10), Z2, Z0
 	VPDPBUSD.BCST    4(SI), Z0, Z14
 	VPDPBUSD.BCST    4(SI)(AX*1), Z0, Z15
 	VPDPBUSD.BCST    4(SI)(AX*2), Z0, Z16
@@ -25858,7 +25618,7 @@ turn:
 	VPDPBUSD.BCST    4(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    4(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    4(R8), Z0, Z20
-	VPANDD           448(R11), Z2, Z0
+	VPANDD           448(R10), Z2, Z0
 	VPDPBUSD.BCST    8(SI), Z0, Z14
 	VPDPBUSD.BCST    8(SI)(AX*1), Z0, Z15
 	VPDPBUSD.BCST    8(SI)(AX*2), Z0, Z16
@@ -25866,7 +25626,7 @@ turn:
 	VPDPBUSD.BCST    8(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    8(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    8(R8), Z0, Z20
-	VPANDD           512(R11), Z2, Z0
+	VPANDD           512(R10), Z2, Z0
 	VPDPBUSD.BCST    12(SI), Z0, Z14
 	VPDPBUSD.BCST    12(SI)(AX*1), Z0, Z15
 	VPDPBUSD.BCST    12(SI)(AX*2), Z0, Z16
@@ -25874,7 +25634,7 @@ turn:
 	VPDPBUSD.BCST    12(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    12(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    12(R8), Z0, Z20
-	VPANDD           576(R11), Z2, Z0
+	VPANDD           576(R10), Z2, Z0
 	VPDPBUSD.BCST    16(SI), Z0, Z14
 	VPDPBUSD.BCST    16(SI)(AX*1), Z0, Z15
 	VPDPBUSD.BCST    16(SI)(AX*2), Z0, Z16
@@ -25882,7 +25642,7 @@ turn:
 	VPDPBUSD.BCST    16(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    16(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    16(R8), Z0, Z20
-	VPANDD           640(R11), Z2, Z0
+	VPANDD           640(R10), Z2, Z0
 	VPDPBUSD.BCST    20(SI), Z0, Z14
 	VPDPBUSD.BCST    20(SI)(AX*1), Z0, Z15
 	VPDPBUSD.BCST    20(SI)(AX*2), Z0, Z16
@@ -25890,7 +25650,7 @@ turn:
 	VPDPBUSD.BCST    20(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    20(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    20(R8), Z0, Z20
-	VPANDD           704(R11), Z2, Z0
+	VPANDD           704(R10), Z2, Z0
 	VPDPBUSD.BCST    24(SI), Z0, Z14
 	VPDPBUSD.BCST    24(SI)(AX*1), Z0, Z15
 	VPDPBUSD.BCST    24(SI)(AX*2), Z0, Z16
@@ -25898,7 +25658,7 @@ turn:
 	VPDPBUSD.BCST    24(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    24(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    24(R8), Z0, Z20
-	VPANDD           768(R11), Z2, Z0
+	VPANDD           768(R10), Z2, Z0
 	VPDPBUSD.BCST    28(SI), Z0, Z14
 	VPDPBUSD.BCST    28(SI)(AX*1), Z0, Z15
 	VPDPBUSD.BCST    28(SI)(AX*2), Z0, Z16
@@ -25935,11 +25695,11 @@ turn:
 	VFMADD231PS      Z0, Z20, Z13
 	VFMADD231PS.BCST 36(R8), Z4, Z13
 	PREFETCHT1       256(R9)
-	PREFETCHT1       320(R10)
+	PREFETCHT1       320(R9)
 	PREFETCHT1       384(R9)
-	PREFETCHT1       448(R10)
-	VPMOVZXBD        80(R12), Z3
-	VPMOVZXBD        208(R12), Z4
+	PREFETCHT1       448(R9)
+	VPMOVZXBD        80(R11), Z3
+	VPMOVZXBD        208(R11), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -25954,7 +25714,7 @@ turn:
 	VPXORD           Z18, Z18, Z18
 	VPXORD           Z19, Z19, Z19
 	VPXORD           Z20, Z20, Z20
-	VMOVDQU64        320(R11), Z0
+	VMOVDQU64        320(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    48(SI), Z0, Z14
@@ -25964,7 +25724,7 @@ turn:
 	VPDPBUSD.BCST    48(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    48(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    48(R8), Z0, Z20
-	VMOVDQU64        384(R11), Z0
+	VMOVDQU64        384(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    52(SI), Z0, Z14
@@ -25974,7 +25734,7 @@ turn:
 	VPDPBUSD.BCST    52(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    52(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    52(R8), Z0, Z20
-	VMOVDQU64        448(R11), Z0
+	VMOVDQU64        448(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    56(SI), Z0, Z14
@@ -25984,7 +25744,7 @@ turn:
 	VPDPBUSD.BCST    56(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    56(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    56(R8), Z0, Z20
-	VMOVDQU64        512(R11), Z0
+	VMOVDQU64        512(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    60(SI), Z0, Z14
@@ -25994,7 +25754,7 @@ turn:
 	VPDPBUSD.BCST    60(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    60(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    60(R8), Z0, Z20
-	VMOVDQU64        576(R11), Z0
+	VMOVDQU64        576(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    64(SI), Z0, Z14
@@ -26004,7 +25764,7 @@ turn:
 	VPDPBUSD.BCST    64(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    64(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    64(R8), Z0, Z20
-	VMOVDQU64        640(R11), Z0
+	VMOVDQU64        640(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    68(SI), Z0, Z14
@@ -26014,7 +25774,7 @@ turn:
 	VPDPBUSD.BCST    68(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    68(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    68(R8), Z0, Z20
-	VMOVDQU64        704(R11), Z0
+	VMOVDQU64        704(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    72(SI), Z0, Z14
@@ -26024,7 +25784,7 @@ turn:
 	VPDPBUSD.BCST    72(DI)(AX*1), Z0, Z18
 	VPDPBUSD.BCST    72(DI)(AX*2), Z0, Z19
 	VPDPBUSD.BCST    72(R8), Z0, Z20
-	VMOVDQU64        768(R11), Z0
+	VMOVDQU64        768(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    76(SI), Z0, Z14
@@ -26064,8 +25824,7 @@ turn:
 	VFMADD231PS.BCST 84(R8), Z4, Z13
 	ADDQ             $+512, R9
 	ADDQ             $+512, R10
-	ADDQ             $+512, R11
-	ADDQ             $+32, R12
+	ADDQ             $+32, R11
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	ADDQ             $+96, R8
@@ -26114,19 +25873,17 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ4_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ4_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ4_K_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ4_K_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -26151,26 +25908,25 @@ segment:
 	VPXORD  Z14, Z14, Z14
 
 unit:
+	MOVQ       CX, R10
 	MOVQ       CX, R11
-	MOVQ       CX, R12
 	PREFETCHT1 (R9)
-	PREFETCHT1 64(R10)
+	PREFETCHT1 64(R9)
 	PREFETCHT1 128(R9)
-	PREFETCHT1 192(R10)
+	PREFETCHT1 192(R9)
 	PREFETCHT1 256(R9)
 	ADDQ       $+320, R9
-	ADDQ       $+320, R10
 	VCVTPH2PS  (CX), Z5
 	VCVTPH2PS  32(CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1       (R9)
-	PREFETCHT1       64(R10)
+	PREFETCHT1       64(R9)
 	PREFETCHT1       128(R9)
-	PREFETCHT1       192(R10)
-	VPMOVZXBD        64(R12), Z3
-	VPMOVZXBD        192(R12), Z4
+	PREFETCHT1       192(R9)
+	VPMOVZXBD        64(R11), Z3
+	VPMOVZXBD        192(R11), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -26186,7 +25942,7 @@ turn:
 	VPXORD           Z20, Z20, Z20
 	VPXORD           Z21, Z21, Z21
 	VPXORD           Z22, Z22, Z22
-	VPANDD           320(R11), Z2, Z0
+	VPANDD           320(R10), Z2, Z0
 	VPDPBUSD.BCST    (SI), Z0, Z15
 	VPDPBUSD.BCST    (SI)(AX*1), Z0, Z16
 	VPDPBUSD.BCST    (SI)(AX*2), Z0, Z17
@@ -26195,7 +25951,7 @@ turn:
 	VPDPBUSD.BCST    (DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    (R8), Z0, Z21
 	VPDPBUSD.BCST    (R8)(AX*1), Z0, Z22
-	VPANDD           384(R11), Z2, Z0
+	VPANDD           384(R10), Z2, Z0
 	VPDPBUSD.BCST    4(SI), Z0, Z15
 	VPDPBUSD.BCST    4(SI)(AX*1), Z0, Z16
 	VPDPBUSD.BCST    4(SI)(AX*2), Z0, Z17
@@ -26204,7 +25960,7 @@ turn:
 	VPDPBUSD.BCST    4(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    4(R8), Z0, Z21
 	VPDPBUSD.BCST    4(R8)(AX*1), Z0, Z22
-	VPANDD           448(R11), Z2, Z0
+	VPANDD           448(R10), Z2, Z0
 	VPDPBUSD.BCST    8(SI), Z0, Z15
 	VPDPBUSD.BCST    8(SI)(AX*1), Z0, Z16
 	VPDPBUSD.BCST    8(SI)(AX*2), Z0, Z17
@@ -26213,7 +25969,7 @@ turn:
 	VPDPBUSD.BCST    8(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    8(R8), Z0, Z21
 	VPDPBUSD.BCST    8(R8)(AX*1), Z0, Z22
-	VPANDD           512(R11), Z2, Z0
+	VPANDD           512(R10), Z2, Z0
 	VPDPBUSD.BCST    12(SI), Z0, Z15
 	VPDPBUSD.BCST    12(SI)(AX*1), Z0, Z16
 	VPDPBUSD.BCST    12(SI)(AX*2), Z0, Z17
@@ -26222,7 +25978,7 @@ turn:
 	VPDPBUSD.BCST    12(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    12(R8), Z0, Z21
 	VPDPBUSD.BCST    12(R8)(AX*1), Z0, Z22
-	VPANDD           576(R11), Z2, Z0
+	VPANDD           576(R10), Z2, Z0
 	VPDPBUSD.BCST    16(SI), Z0, Z15
 	VPDPBUSD.BCST    16(SI)(AX*1), Z0, Z16
 	VPDPBUSD.BCST    16(SI)(AX*2), Z0, Z17
@@ -26231,7 +25987,7 @@ turn:
 	VPDPBUSD.BCST    16(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    16(R8), Z0, Z21
 	VPDPBUSD.BCST    16(R8)(AX*1), Z0, Z22
-	VPANDD           640(R11), Z2, Z0
+	VPANDD           640(R10), Z2, Z0
 	VPDPBUSD.BCST    20(SI), Z0, Z15
 	VPDPBUSD.BCST    20(SI)(AX*1), Z0, Z16
 	VPDPBUSD.BCST    20(SI)(AX*2), Z0, Z17
@@ -26240,7 +25996,7 @@ turn:
 	VPDPBUSD.BCST    20(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    20(R8), Z0, Z21
 	VPDPBUSD.BCST    20(R8)(AX*1), Z0, Z22
-	VPANDD           704(R11), Z2, Z0
+	VPANDD           704(R10), Z2, Z0
 	VPDPBUSD.BCST    24(SI), Z0, Z15
 	VPDPBUSD.BCST    24(SI)(AX*1), Z0, Z16
 	VPDPBUSD.BCST    24(SI)(AX*2), Z0, Z17
@@ -26249,7 +26005,7 @@ turn:
 	VPDPBUSD.BCST    24(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    24(R8), Z0, Z21
 	VPDPBUSD.BCST    24(R8)(AX*1), Z0, Z22
-	VPANDD           768(R11), Z2, Z0
+	VPANDD           768(R10), Z2, Z0
 	VPDPBUSD.BCST    28(SI), Z0, Z15
 	VPDPBUSD.BCST    28(SI)(AX*1), Z0, Z16
 	VPDPBUSD.BCST    28(SI)(AX*2), Z0, Z17
@@ -26291,11 +26047,11 @@ turn:
 	VFMADD231PS      Z0, Z22, Z14
 	VFMADD231PS.BCST 36(R8)(AX*1), Z4, Z14
 	PREFETCHT1       256(R9)
-	PREFETCHT1       320(R10)
+	PREFETCHT1       320(R9)
 	PREFETCHT1       384(R9)
-	PREFETCHT1       448(R10)
-	VPMOVZXBD        80(R12), Z3
-	VPMOVZXBD        208(R12), Z4
+	PREFETCHT1       448(R9)
+	VPMOVZXBD        80(R11), Z3
+	VPMOVZXBD        208(R11), Z4
 	VCVTDQ2PS        Z3, Z3
 	VMULPS           Z5, Z3, Z3
 	VCVTDQ2PS        Z4, Z4
@@ -26311,7 +26067,7 @@ turn:
 	VPXORD           Z20, Z20, Z20
 	VPXORD           Z21, Z21, Z21
 	VPXORD           Z22, Z22, Z22
-	VMOVDQU64        320(R11), Z0
+	VMOVDQU64        320(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    48(SI), Z0, Z15
@@ -26322,7 +26078,7 @@ turn:
 	VPDPBUSD.BCST    48(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    48(R8), Z0, Z21
 	VPDPBUSD.BCST    48(R8)(AX*1), Z0, Z22
-	VMOVDQU64        384(R11), Z0
+	VMOVDQU64        384(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    52(SI), Z0, Z15
@@ -26333,7 +26089,7 @@ turn:
 	VPDPBUSD.BCST    52(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    52(R8), Z0, Z21
 	VPDPBUSD.BCST    52(R8)(AX*1), Z0, Z22
-	VMOVDQU64        448(R11), Z0
+	VMOVDQU64        448(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    56(SI), Z0, Z15
@@ -26344,7 +26100,7 @@ turn:
 	VPDPBUSD.BCST    56(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    56(R8), Z0, Z21
 	VPDPBUSD.BCST    56(R8)(AX*1), Z0, Z22
-	VMOVDQU64        512(R11), Z0
+	VMOVDQU64        512(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    60(SI), Z0, Z15
@@ -26355,7 +26111,7 @@ turn:
 	VPDPBUSD.BCST    60(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    60(R8), Z0, Z21
 	VPDPBUSD.BCST    60(R8)(AX*1), Z0, Z22
-	VMOVDQU64        576(R11), Z0
+	VMOVDQU64        576(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    64(SI), Z0, Z15
@@ -26366,7 +26122,7 @@ turn:
 	VPDPBUSD.BCST    64(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    64(R8), Z0, Z21
 	VPDPBUSD.BCST    64(R8)(AX*1), Z0, Z22
-	VMOVDQU64        640(R11), Z0
+	VMOVDQU64        640(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    68(SI), Z0, Z15
@@ -26377,7 +26133,7 @@ turn:
 	VPDPBUSD.BCST    68(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    68(R8), Z0, Z21
 	VPDPBUSD.BCST    68(R8)(AX*1), Z0, Z22
-	VMOVDQU64        704(R11), Z0
+	VMOVDQU64        704(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    72(SI), Z0, Z15
@@ -26388,7 +26144,7 @@ turn:
 	VPDPBUSD.BCST    72(DI)(AX*2), Z0, Z20
 	VPDPBUSD.BCST    72(R8), Z0, Z21
 	VPDPBUSD.BCST    72(R8)(AX*1), Z0, Z22
-	VMOVDQU64        768(R11), Z0
+	VMOVDQU64        768(R10), Z0
 	VPSRLW           $0x04, Z0, Z0
 	VPANDD           Z2, Z0, Z0
 	VPDPBUSD.BCST    76(SI), Z0, Z15
@@ -26433,8 +26189,7 @@ turn:
 	VFMADD231PS.BCST 84(R8)(AX*1), Z4, Z14
 	ADDQ             $+512, R9
 	ADDQ             $+512, R10
-	ADDQ             $+512, R11
-	ADDQ             $+32, R12
+	ADDQ             $+32, R11
 	ADDQ             $+96, SI
 	ADDQ             $+96, DI
 	ADDQ             $+96, R8
@@ -26487,9 +26242,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ5_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_K_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_K_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z2
@@ -26498,10 +26253,8 @@ TEXT ·fewQ5_K_1_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -26519,15 +26272,15 @@ unit:
 	VCVTPH2PS        (AX), Z5
 	VCVTPH2PS        32(AX), Z6
 	PREFETCHT1       (SI)
-	PREFETCHT1       64(DI)
+	PREFETCHT1       64(SI)
 	PREFETCHT1       128(SI)
-	PREFETCHT1       192(DI)
+	PREFETCHT1       192(SI)
 	PREFETCHT1       256(SI)
-	PREFETCHT1       320(DI)
+	PREFETCHT1       320(SI)
 	PREFETCHT1       384(SI)
-	PREFETCHT1       448(DI)
+	PREFETCHT1       448(SI)
 	PREFETCHT1       512(SI)
-	PREFETCHT1       576(DI)
+	PREFETCHT1       576(SI)
 	VPMOVZXBD        64(AX), Z0
 	VPMOVZXBD        192(AX), Z4
 	VCVTDQ2PS        Z0, Z0
@@ -26583,9 +26336,9 @@ unit:
 	VFMADD231PS      Z0, Z8, Z7
 	VFMADD231PS.BCST 36(BX), Z4, Z7
 	PREFETCHT1       640(SI)
-	PREFETCHT1       704(DI)
+	PREFETCHT1       704(SI)
 	PREFETCHT1       768(SI)
-	PREFETCHT1       832(DI)
+	PREFETCHT1       832(SI)
 	PREFETCHT1       896(SI)
 	VPMOVZXBD        80(AX), Z0
 	VPMOVZXBD        208(AX), Z4
@@ -26657,11 +26410,11 @@ unit:
 	VMULPS.BCST      80(BX), Z0, Z0
 	VFMADD231PS      Z0, Z8, Z7
 	VFMADD231PS.BCST 84(BX), Z4, Z7
-	PREFETCHT1       960(DI)
+	PREFETCHT1       960(SI)
 	PREFETCHT1       1024(SI)
-	PREFETCHT1       1088(DI)
+	PREFETCHT1       1088(SI)
 	PREFETCHT1       1152(SI)
-	PREFETCHT1       1216(DI)
+	PREFETCHT1       1216(SI)
 	VPMOVZXBD        96(AX), Z0
 	VPMOVZXBD        224(AX), Z4
 	VCVTDQ2PS        Z0, Z0
@@ -26717,9 +26470,9 @@ unit:
 	VFMADD231PS      Z0, Z8, Z7
 	VFMADD231PS.BCST 132(BX), Z4, Z7
 	PREFETCHT1       1280(SI)
-	PREFETCHT1       1344(DI)
+	PREFETCHT1       1344(SI)
 	PREFETCHT1       1408(SI)
-	PREFETCHT1       1472(DI)
+	PREFETCHT1       1472(SI)
 	PREFETCHT1       1536(SI)
 	VPMOVZXBD        112(AX), Z0
 	VPMOVZXBD        240(AX), Z4
@@ -26791,11 +26544,11 @@ unit:
 	VMULPS.BCST      176(BX), Z0, Z0
 	VFMADD231PS      Z0, Z8, Z7
 	VFMADD231PS.BCST 180(BX), Z4, Z7
-	PREFETCHT1       1600(DI)
+	PREFETCHT1       1600(SI)
 	PREFETCHT1       1664(SI)
-	PREFETCHT1       1728(DI)
+	PREFETCHT1       1728(SI)
 	PREFETCHT1       1792(SI)
-	PREFETCHT1       1856(DI)
+	PREFETCHT1       1856(SI)
 	VPMOVZXBD        128(AX), Z0
 	VPMOVZXBD        256(AX), Z4
 	VCVTDQ2PS        Z0, Z0
@@ -26843,9 +26596,9 @@ unit:
 	VFMADD231PS      Z0, Z8, Z7
 	VFMADD231PS.BCST 228(BX), Z4, Z7
 	PREFETCHT1       1920(SI)
-	PREFETCHT1       1984(DI)
+	PREFETCHT1       1984(SI)
 	PREFETCHT1       2048(SI)
-	PREFETCHT1       2112(DI)
+	PREFETCHT1       2112(SI)
 	PREFETCHT1       2176(SI)
 	VPMOVZXBD        144(AX), Z0
 	VPMOVZXBD        272(AX), Z4
@@ -26917,11 +26670,11 @@ unit:
 	VMULPS.BCST      272(BX), Z0, Z0
 	VFMADD231PS      Z0, Z8, Z7
 	VFMADD231PS.BCST 276(BX), Z4, Z7
-	PREFETCHT1       2240(DI)
+	PREFETCHT1       2240(SI)
 	PREFETCHT1       2304(SI)
-	PREFETCHT1       2368(DI)
+	PREFETCHT1       2368(SI)
 	PREFETCHT1       2432(SI)
-	PREFETCHT1       2496(DI)
+	PREFETCHT1       2496(SI)
 	VPMOVZXBD        160(AX), Z0
 	VPMOVZXBD        288(AX), Z4
 	VCVTDQ2PS        Z0, Z0
@@ -26977,9 +26730,9 @@ unit:
 	VFMADD231PS      Z0, Z8, Z7
 	VFMADD231PS.BCST 324(BX), Z4, Z7
 	PREFETCHT1       2560(SI)
-	PREFETCHT1       2624(DI)
+	PREFETCHT1       2624(SI)
 	PREFETCHT1       2688(SI)
-	PREFETCHT1       2752(DI)
+	PREFETCHT1       2752(SI)
 	PREFETCHT1       2816(SI)
 	VPMOVZXBD        176(AX), Z0
 	VPMOVZXBD        304(AX), Z4
@@ -27053,7 +26806,6 @@ unit:
 	VFMADD231PS.BCST 372(BX), Z4, Z7
 	ADDQ             $+2880, AX
 	ADDQ             $+2880, SI
-	ADDQ             $+2880, DI
 	ADDQ             $+384, BX
 	SUBQ             $+8, CX
 	JNZ              unit
@@ -27072,9 +26824,9 @@ unit:
 	VZEROUPPER
 	RET
 
-// func fewQ5_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_K_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_K_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -27083,10 +26835,8 @@ TEXT ·fewQ5_K_2_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -27105,15 +26855,15 @@ unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	VPMOVZXBD        64(CX), Z4
 	VPMOVZXBD        192(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -27182,9 +26932,9 @@ unit:
 	VFMADD231PS      Z0, Z11, Z9
 	VFMADD231PS.BCST 36(SI)(AX*1), Z5, Z9
 	PREFETCHT1       640(DI)
-	PREFETCHT1       704(R8)
+	PREFETCHT1       704(DI)
 	PREFETCHT1       768(DI)
-	PREFETCHT1       832(R8)
+	PREFETCHT1       832(DI)
 	PREFETCHT1       896(DI)
 	VPMOVZXBD        80(CX), Z4
 	VPMOVZXBD        208(CX), Z5
@@ -27269,11 +27019,11 @@ unit:
 	VMULPS.BCST      80(SI)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z11, Z9
 	VFMADD231PS.BCST 84(SI)(AX*1), Z5, Z9
-	PREFETCHT1       960(R8)
+	PREFETCHT1       960(DI)
 	PREFETCHT1       1024(DI)
-	PREFETCHT1       1088(R8)
+	PREFETCHT1       1088(DI)
 	PREFETCHT1       1152(DI)
-	PREFETCHT1       1216(R8)
+	PREFETCHT1       1216(DI)
 	VPMOVZXBD        96(CX), Z4
 	VPMOVZXBD        224(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -27342,9 +27092,9 @@ unit:
 	VFMADD231PS      Z0, Z11, Z9
 	VFMADD231PS.BCST 132(SI)(AX*1), Z5, Z9
 	PREFETCHT1       1280(DI)
-	PREFETCHT1       1344(R8)
+	PREFETCHT1       1344(DI)
 	PREFETCHT1       1408(DI)
-	PREFETCHT1       1472(R8)
+	PREFETCHT1       1472(DI)
 	PREFETCHT1       1536(DI)
 	VPMOVZXBD        112(CX), Z4
 	VPMOVZXBD        240(CX), Z5
@@ -27429,11 +27179,11 @@ unit:
 	VMULPS.BCST      176(SI)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z11, Z9
 	VFMADD231PS.BCST 180(SI)(AX*1), Z5, Z9
-	PREFETCHT1       1600(R8)
+	PREFETCHT1       1600(DI)
 	PREFETCHT1       1664(DI)
-	PREFETCHT1       1728(R8)
+	PREFETCHT1       1728(DI)
 	PREFETCHT1       1792(DI)
-	PREFETCHT1       1856(R8)
+	PREFETCHT1       1856(DI)
 	VPMOVZXBD        128(CX), Z4
 	VPMOVZXBD        256(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -27494,9 +27244,9 @@ unit:
 	VFMADD231PS      Z0, Z11, Z9
 	VFMADD231PS.BCST 228(SI)(AX*1), Z5, Z9
 	PREFETCHT1       1920(DI)
-	PREFETCHT1       1984(R8)
+	PREFETCHT1       1984(DI)
 	PREFETCHT1       2048(DI)
-	PREFETCHT1       2112(R8)
+	PREFETCHT1       2112(DI)
 	PREFETCHT1       2176(DI)
 	VPMOVZXBD        144(CX), Z4
 	VPMOVZXBD        272(CX), Z5
@@ -27581,11 +27331,11 @@ unit:
 	VMULPS.BCST      272(SI)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z11, Z9
 	VFMADD231PS.BCST 276(SI)(AX*1), Z5, Z9
-	PREFETCHT1       2240(R8)
+	PREFETCHT1       2240(DI)
 	PREFETCHT1       2304(DI)
-	PREFETCHT1       2368(R8)
+	PREFETCHT1       2368(DI)
 	PREFETCHT1       2432(DI)
-	PREFETCHT1       2496(R8)
+	PREFETCHT1       2496(DI)
 	VPMOVZXBD        160(CX), Z4
 	VPMOVZXBD        288(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -27654,9 +27404,9 @@ unit:
 	VFMADD231PS      Z0, Z11, Z9
 	VFMADD231PS.BCST 324(SI)(AX*1), Z5, Z9
 	PREFETCHT1       2560(DI)
-	PREFETCHT1       2624(R8)
+	PREFETCHT1       2624(DI)
 	PREFETCHT1       2688(DI)
-	PREFETCHT1       2752(R8)
+	PREFETCHT1       2752(DI)
 	PREFETCHT1       2816(DI)
 	VPMOVZXBD        176(CX), Z4
 	VPMOVZXBD        304(CX), Z5
@@ -27743,7 +27493,6 @@ unit:
 	VFMADD231PS.BCST 372(SI)(AX*1), Z5, Z9
 	ADDQ             $+2880, CX
 	ADDQ             $+2880, DI
-	ADDQ             $+2880, R8
 	ADDQ             $+384, SI
 	SUBQ             $+8, DX
 	JNZ              unit
@@ -27766,9 +27515,9 @@ unit:
 	VZEROUPPER
 	RET
 
-// func fewQ5_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_K_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_K_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -27777,10 +27526,8 @@ TEXT ·fewQ5_K_3_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -27800,15 +27547,15 @@ unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
 	PREFETCHT1       (DI)
-	PREFETCHT1       64(R8)
+	PREFETCHT1       64(DI)
 	PREFETCHT1       128(DI)
-	PREFETCHT1       192(R8)
+	PREFETCHT1       192(DI)
 	PREFETCHT1       256(DI)
-	PREFETCHT1       320(R8)
+	PREFETCHT1       320(DI)
 	PREFETCHT1       384(DI)
-	PREFETCHT1       448(R8)
+	PREFETCHT1       448(DI)
 	PREFETCHT1       512(DI)
-	PREFETCHT1       576(R8)
+	PREFETCHT1       576(DI)
 	VPMOVZXBD        64(CX), Z4
 	VPMOVZXBD        192(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -27890,9 +27637,9 @@ unit:
 	VFMADD231PS      Z0, Z13, Z10
 	VFMADD231PS.BCST 36(SI)(AX*2), Z5, Z10
 	PREFETCHT1       640(DI)
-	PREFETCHT1       704(R8)
+	PREFETCHT1       704(DI)
 	PREFETCHT1       768(DI)
-	PREFETCHT1       832(R8)
+	PREFETCHT1       832(DI)
 	PREFETCHT1       896(DI)
 	VPMOVZXBD        80(CX), Z4
 	VPMOVZXBD        208(CX), Z5
@@ -27990,11 +27737,11 @@ unit:
 	VMULPS.BCST      80(SI)(AX*2), Z4, Z0
 	VFMADD231PS      Z0, Z13, Z10
 	VFMADD231PS.BCST 84(SI)(AX*2), Z5, Z10
-	PREFETCHT1       960(R8)
+	PREFETCHT1       960(DI)
 	PREFETCHT1       1024(DI)
-	PREFETCHT1       1088(R8)
+	PREFETCHT1       1088(DI)
 	PREFETCHT1       1152(DI)
-	PREFETCHT1       1216(R8)
+	PREFETCHT1       1216(DI)
 	VPMOVZXBD        96(CX), Z4
 	VPMOVZXBD        224(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -28076,9 +27823,9 @@ unit:
 	VFMADD231PS      Z0, Z13, Z10
 	VFMADD231PS.BCST 132(SI)(AX*2), Z5, Z10
 	PREFETCHT1       1280(DI)
-	PREFETCHT1       1344(R8)
+	PREFETCHT1       1344(DI)
 	PREFETCHT1       1408(DI)
-	PREFETCHT1       1472(R8)
+	PREFETCHT1       1472(DI)
 	PREFETCHT1       1536(DI)
 	VPMOVZXBD        112(CX), Z4
 	VPMOVZXBD        240(CX), Z5
@@ -28176,11 +27923,11 @@ unit:
 	VMULPS.BCST      176(SI)(AX*2), Z4, Z0
 	VFMADD231PS      Z0, Z13, Z10
 	VFMADD231PS.BCST 180(SI)(AX*2), Z5, Z10
-	PREFETCHT1       1600(R8)
+	PREFETCHT1       1600(DI)
 	PREFETCHT1       1664(DI)
-	PREFETCHT1       1728(R8)
+	PREFETCHT1       1728(DI)
 	PREFETCHT1       1792(DI)
-	PREFETCHT1       1856(R8)
+	PREFETCHT1       1856(DI)
 	VPMOVZXBD        128(CX), Z4
 	VPMOVZXBD        256(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -28254,9 +28001,9 @@ unit:
 	VFMADD231PS      Z0, Z13, Z10
 	VFMADD231PS.BCST 228(SI)(AX*2), Z5, Z10
 	PREFETCHT1       1920(DI)
-	PREFETCHT1       1984(R8)
+	PREFETCHT1       1984(DI)
 	PREFETCHT1       2048(DI)
-	PREFETCHT1       2112(R8)
+	PREFETCHT1       2112(DI)
 	PREFETCHT1       2176(DI)
 	VPMOVZXBD        144(CX), Z4
 	VPMOVZXBD        272(CX), Z5
@@ -28354,11 +28101,11 @@ unit:
 	VMULPS.BCST      272(SI)(AX*2), Z4, Z0
 	VFMADD231PS      Z0, Z13, Z10
 	VFMADD231PS.BCST 276(SI)(AX*2), Z5, Z10
-	PREFETCHT1       2240(R8)
+	PREFETCHT1       2240(DI)
 	PREFETCHT1       2304(DI)
-	PREFETCHT1       2368(R8)
+	PREFETCHT1       2368(DI)
 	PREFETCHT1       2432(DI)
-	PREFETCHT1       2496(R8)
+	PREFETCHT1       2496(DI)
 	VPMOVZXBD        160(CX), Z4
 	VPMOVZXBD        288(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -28440,9 +28187,9 @@ unit:
 	VFMADD231PS      Z0, Z13, Z10
 	VFMADD231PS.BCST 324(SI)(AX*2), Z5, Z10
 	PREFETCHT1       2560(DI)
-	PREFETCHT1       2624(R8)
+	PREFETCHT1       2624(DI)
 	PREFETCHT1       2688(DI)
-	PREFETCHT1       2752(R8)
+	PREFETCHT1       2752(DI)
 	PREFETCHT1       2816(DI)
 	VPMOVZXBD        176(CX), Z4
 	VPMOVZXBD        304(CX), Z5
@@ -28542,7 +28289,6 @@ unit:
 	VFMADD231PS.BCST 372(SI)(AX*2), Z5, Z10
 	ADDQ             $+2880, CX
 	ADDQ             $+2880, DI
-	ADDQ             $+2880, R8
 	ADDQ             $+384, SI
 	SUBQ             $+8, DX
 	JNZ              unit
@@ -28569,9 +28315,9 @@ unit:
 	VZEROUPPER
 	RET
 
-// func fewQ5_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_K_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_K_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -28580,10 +28326,8 @@ TEXT ·fewQ5_K_4_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -28606,15 +28350,15 @@ unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	VPMOVZXBD        64(CX), Z4
 	VPMOVZXBD        192(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -28709,9 +28453,9 @@ unit:
 	VFMADD231PS      Z0, Z15, Z11
 	VFMADD231PS.BCST 36(DI), Z5, Z11
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	PREFETCHT1       768(R8)
-	PREFETCHT1       832(R9)
+	PREFETCHT1       832(R8)
 	PREFETCHT1       896(R8)
 	VPMOVZXBD        80(CX), Z4
 	VPMOVZXBD        208(CX), Z5
@@ -28822,11 +28566,11 @@ unit:
 	VMULPS.BCST      80(DI), Z4, Z0
 	VFMADD231PS      Z0, Z15, Z11
 	VFMADD231PS.BCST 84(DI), Z5, Z11
-	PREFETCHT1       960(R9)
+	PREFETCHT1       960(R8)
 	PREFETCHT1       1024(R8)
-	PREFETCHT1       1088(R9)
+	PREFETCHT1       1088(R8)
 	PREFETCHT1       1152(R8)
-	PREFETCHT1       1216(R9)
+	PREFETCHT1       1216(R8)
 	VPMOVZXBD        96(CX), Z4
 	VPMOVZXBD        224(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -28921,9 +28665,9 @@ unit:
 	VFMADD231PS      Z0, Z15, Z11
 	VFMADD231PS.BCST 132(DI), Z5, Z11
 	PREFETCHT1       1280(R8)
-	PREFETCHT1       1344(R9)
+	PREFETCHT1       1344(R8)
 	PREFETCHT1       1408(R8)
-	PREFETCHT1       1472(R9)
+	PREFETCHT1       1472(R8)
 	PREFETCHT1       1536(R8)
 	VPMOVZXBD        112(CX), Z4
 	VPMOVZXBD        240(CX), Z5
@@ -29034,11 +28778,11 @@ unit:
 	VMULPS.BCST      176(DI), Z4, Z0
 	VFMADD231PS      Z0, Z15, Z11
 	VFMADD231PS.BCST 180(DI), Z5, Z11
-	PREFETCHT1       1600(R9)
+	PREFETCHT1       1600(R8)
 	PREFETCHT1       1664(R8)
-	PREFETCHT1       1728(R9)
+	PREFETCHT1       1728(R8)
 	PREFETCHT1       1792(R8)
-	PREFETCHT1       1856(R9)
+	PREFETCHT1       1856(R8)
 	VPMOVZXBD        128(CX), Z4
 	VPMOVZXBD        256(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -29125,9 +28869,9 @@ unit:
 	VFMADD231PS      Z0, Z15, Z11
 	VFMADD231PS.BCST 228(DI), Z5, Z11
 	PREFETCHT1       1920(R8)
-	PREFETCHT1       1984(R9)
+	PREFETCHT1       1984(R8)
 	PREFETCHT1       2048(R8)
-	PREFETCHT1       2112(R9)
+	PREFETCHT1       2112(R8)
 	PREFETCHT1       2176(R8)
 	VPMOVZXBD        144(CX), Z4
 	VPMOVZXBD        272(CX), Z5
@@ -29238,11 +28982,11 @@ unit:
 	VMULPS.BCST      272(DI), Z4, Z0
 	VFMADD231PS      Z0, Z15, Z11
 	VFMADD231PS.BCST 276(DI), Z5, Z11
-	PREFETCHT1       2240(R9)
+	PREFETCHT1       2240(R8)
 	PREFETCHT1       2304(R8)
-	PREFETCHT1       2368(R9)
+	PREFETCHT1       2368(R8)
 	PREFETCHT1       2432(R8)
-	PREFETCHT1       2496(R9)
+	PREFETCHT1       2496(R8)
 	VPMOVZXBD        160(CX), Z4
 	VPMOVZXBD        288(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -29337,9 +29081,9 @@ unit:
 	VFMADD231PS      Z0, Z15, Z11
 	VFMADD231PS.BCST 324(DI), Z5, Z11
 	PREFETCHT1       2560(R8)
-	PREFETCHT1       2624(R9)
+	PREFETCHT1       2624(R8)
 	PREFETCHT1       2688(R8)
-	PREFETCHT1       2752(R9)
+	PREFETCHT1       2752(R8)
 	PREFETCHT1       2816(R8)
 	VPMOVZXBD        176(CX), Z4
 	VPMOVZXBD        304(CX), Z5
@@ -29452,7 +29196,6 @@ unit:
 	VFMADD231PS.BCST 372(DI), Z5, Z11
 	ADDQ             $+2880, CX
 	ADDQ             $+2880, R8
-	ADDQ             $+2880, R9
 	ADDQ             $+384, SI
 	ADDQ             $+384, DI
 	SUBQ             $+8, DX
@@ -29484,9 +29227,9 @@ unit:
 	VZEROUPPER
 	RET
 
-// func fewQ5_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_K_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_K_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -29495,10 +29238,8 @@ TEXT ·fewQ5_K_5_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -29522,15 +29263,15 @@ unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	VPMOVZXBD        64(CX), Z4
 	VPMOVZXBD        192(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -29638,9 +29379,9 @@ unit:
 	VFMADD231PS      Z0, Z17, Z12
 	VFMADD231PS.BCST 36(DI)(AX*1), Z5, Z12
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	PREFETCHT1       768(R8)
-	PREFETCHT1       832(R9)
+	PREFETCHT1       832(R8)
 	PREFETCHT1       896(R8)
 	VPMOVZXBD        80(CX), Z4
 	VPMOVZXBD        208(CX), Z5
@@ -29764,11 +29505,11 @@ unit:
 	VMULPS.BCST      80(DI)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z17, Z12
 	VFMADD231PS.BCST 84(DI)(AX*1), Z5, Z12
-	PREFETCHT1       960(R9)
+	PREFETCHT1       960(R8)
 	PREFETCHT1       1024(R8)
-	PREFETCHT1       1088(R9)
+	PREFETCHT1       1088(R8)
 	PREFETCHT1       1152(R8)
-	PREFETCHT1       1216(R9)
+	PREFETCHT1       1216(R8)
 	VPMOVZXBD        96(CX), Z4
 	VPMOVZXBD        224(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -29876,9 +29617,9 @@ unit:
 	VFMADD231PS      Z0, Z17, Z12
 	VFMADD231PS.BCST 132(DI)(AX*1), Z5, Z12
 	PREFETCHT1       1280(R8)
-	PREFETCHT1       1344(R9)
+	PREFETCHT1       1344(R8)
 	PREFETCHT1       1408(R8)
-	PREFETCHT1       1472(R9)
+	PREFETCHT1       1472(R8)
 	PREFETCHT1       1536(R8)
 	VPMOVZXBD        112(CX), Z4
 	VPMOVZXBD        240(CX), Z5
@@ -30002,11 +29743,11 @@ unit:
 	VMULPS.BCST      176(DI)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z17, Z12
 	VFMADD231PS.BCST 180(DI)(AX*1), Z5, Z12
-	PREFETCHT1       1600(R9)
+	PREFETCHT1       1600(R8)
 	PREFETCHT1       1664(R8)
-	PREFETCHT1       1728(R9)
+	PREFETCHT1       1728(R8)
 	PREFETCHT1       1792(R8)
-	PREFETCHT1       1856(R9)
+	PREFETCHT1       1856(R8)
 	VPMOVZXBD        128(CX), Z4
 	VPMOVZXBD        256(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -30106,9 +29847,9 @@ unit:
 	VFMADD231PS      Z0, Z17, Z12
 	VFMADD231PS.BCST 228(DI)(AX*1), Z5, Z12
 	PREFETCHT1       1920(R8)
-	PREFETCHT1       1984(R9)
+	PREFETCHT1       1984(R8)
 	PREFETCHT1       2048(R8)
-	PREFETCHT1       2112(R9)
+	PREFETCHT1       2112(R8)
 	PREFETCHT1       2176(R8)
 	VPMOVZXBD        144(CX), Z4
 	VPMOVZXBD        272(CX), Z5
@@ -30232,11 +29973,11 @@ unit:
 	VMULPS.BCST      272(DI)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z17, Z12
 	VFMADD231PS.BCST 276(DI)(AX*1), Z5, Z12
-	PREFETCHT1       2240(R9)
+	PREFETCHT1       2240(R8)
 	PREFETCHT1       2304(R8)
-	PREFETCHT1       2368(R9)
+	PREFETCHT1       2368(R8)
 	PREFETCHT1       2432(R8)
-	PREFETCHT1       2496(R9)
+	PREFETCHT1       2496(R8)
 	VPMOVZXBD        160(CX), Z4
 	VPMOVZXBD        288(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -30344,9 +30085,9 @@ unit:
 	VFMADD231PS      Z0, Z17, Z12
 	VFMADD231PS.BCST 324(DI)(AX*1), Z5, Z12
 	PREFETCHT1       2560(R8)
-	PREFETCHT1       2624(R9)
+	PREFETCHT1       2624(R8)
 	PREFETCHT1       2688(R8)
-	PREFETCHT1       2752(R9)
+	PREFETCHT1       2752(R8)
 	PREFETCHT1       2816(R8)
 	VPMOVZXBD        176(CX), Z4
 	VPMOVZXBD        304(CX), Z5
@@ -30472,7 +30213,6 @@ unit:
 	VFMADD231PS.BCST 372(DI)(AX*1), Z5, Z12
 	ADDQ             $+2880, CX
 	ADDQ             $+2880, R8
-	ADDQ             $+2880, R9
 	ADDQ             $+384, SI
 	ADDQ             $+384, DI
 	SUBQ             $+8, DX
@@ -30508,9 +30248,9 @@ unit:
 	VZEROUPPER
 	RET
 
-// func fewQ5_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_K_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_K_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -30519,10 +30259,8 @@ TEXT ·fewQ5_K_6_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -30547,15 +30285,15 @@ unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
 	PREFETCHT1       (R8)
-	PREFETCHT1       64(R9)
+	PREFETCHT1       64(R8)
 	PREFETCHT1       128(R8)
-	PREFETCHT1       192(R9)
+	PREFETCHT1       192(R8)
 	PREFETCHT1       256(R8)
-	PREFETCHT1       320(R9)
+	PREFETCHT1       320(R8)
 	PREFETCHT1       384(R8)
-	PREFETCHT1       448(R9)
+	PREFETCHT1       448(R8)
 	PREFETCHT1       512(R8)
-	PREFETCHT1       576(R9)
+	PREFETCHT1       576(R8)
 	VPMOVZXBD        64(CX), Z4
 	VPMOVZXBD        192(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -30676,9 +30414,9 @@ unit:
 	VFMADD231PS      Z0, Z19, Z13
 	VFMADD231PS.BCST 36(DI)(AX*2), Z5, Z13
 	PREFETCHT1       640(R8)
-	PREFETCHT1       704(R9)
+	PREFETCHT1       704(R8)
 	PREFETCHT1       768(R8)
-	PREFETCHT1       832(R9)
+	PREFETCHT1       832(R8)
 	PREFETCHT1       896(R8)
 	VPMOVZXBD        80(CX), Z4
 	VPMOVZXBD        208(CX), Z5
@@ -30815,11 +30553,11 @@ unit:
 	VMULPS.BCST      80(DI)(AX*2), Z4, Z0
 	VFMADD231PS      Z0, Z19, Z13
 	VFMADD231PS.BCST 84(DI)(AX*2), Z5, Z13
-	PREFETCHT1       960(R9)
+	PREFETCHT1       960(R8)
 	PREFETCHT1       1024(R8)
-	PREFETCHT1       1088(R9)
+	PREFETCHT1       1088(R8)
 	PREFETCHT1       1152(R8)
-	PREFETCHT1       1216(R9)
+	PREFETCHT1       1216(R8)
 	VPMOVZXBD        96(CX), Z4
 	VPMOVZXBD        224(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -30940,9 +30678,9 @@ unit:
 	VFMADD231PS      Z0, Z19, Z13
 	VFMADD231PS.BCST 132(DI)(AX*2), Z5, Z13
 	PREFETCHT1       1280(R8)
-	PREFETCHT1       1344(R9)
+	PREFETCHT1       1344(R8)
 	PREFETCHT1       1408(R8)
-	PREFETCHT1       1472(R9)
+	PREFETCHT1       1472(R8)
 	PREFETCHT1       1536(R8)
 	VPMOVZXBD        112(CX), Z4
 	VPMOVZXBD        240(CX), Z5
@@ -31079,11 +30817,11 @@ unit:
 	VMULPS.BCST      176(DI)(AX*2), Z4, Z0
 	VFMADD231PS      Z0, Z19, Z13
 	VFMADD231PS.BCST 180(DI)(AX*2), Z5, Z13
-	PREFETCHT1       1600(R9)
+	PREFETCHT1       1600(R8)
 	PREFETCHT1       1664(R8)
-	PREFETCHT1       1728(R9)
+	PREFETCHT1       1728(R8)
 	PREFETCHT1       1792(R8)
-	PREFETCHT1       1856(R9)
+	PREFETCHT1       1856(R8)
 	VPMOVZXBD        128(CX), Z4
 	VPMOVZXBD        256(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -31196,9 +30934,9 @@ unit:
 	VFMADD231PS      Z0, Z19, Z13
 	VFMADD231PS.BCST 228(DI)(AX*2), Z5, Z13
 	PREFETCHT1       1920(R8)
-	PREFETCHT1       1984(R9)
+	PREFETCHT1       1984(R8)
 	PREFETCHT1       2048(R8)
-	PREFETCHT1       2112(R9)
+	PREFETCHT1       2112(R8)
 	PREFETCHT1       2176(R8)
 	VPMOVZXBD        144(CX), Z4
 	VPMOVZXBD        272(CX), Z5
@@ -31335,11 +31073,11 @@ unit:
 	VMULPS.BCST      272(DI)(AX*2), Z4, Z0
 	VFMADD231PS      Z0, Z19, Z13
 	VFMADD231PS.BCST 276(DI)(AX*2), Z5, Z13
-	PREFETCHT1       2240(R9)
+	PREFETCHT1       2240(R8)
 	PREFETCHT1       2304(R8)
-	PREFETCHT1       2368(R9)
+	PREFETCHT1       2368(R8)
 	PREFETCHT1       2432(R8)
-	PREFETCHT1       2496(R9)
+	PREFETCHT1       2496(R8)
 	VPMOVZXBD        160(CX), Z4
 	VPMOVZXBD        288(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -31460,9 +31198,9 @@ unit:
 	VFMADD231PS      Z0, Z19, Z13
 	VFMADD231PS.BCST 324(DI)(AX*2), Z5, Z13
 	PREFETCHT1       2560(R8)
-	PREFETCHT1       2624(R9)
+	PREFETCHT1       2624(R8)
 	PREFETCHT1       2688(R8)
-	PREFETCHT1       2752(R9)
+	PREFETCHT1       2752(R8)
 	PREFETCHT1       2816(R8)
 	VPMOVZXBD        176(CX), Z4
 	VPMOVZXBD        304(CX), Z5
@@ -31601,7 +31339,6 @@ unit:
 	VFMADD231PS.BCST 372(DI)(AX*2), Z5, Z13
 	ADDQ             $+2880, CX
 	ADDQ             $+2880, R8
-	ADDQ             $+2880, R9
 	ADDQ             $+384, SI
 	ADDQ             $+384, DI
 	SUBQ             $+8, DX
@@ -31641,9 +31378,9 @@ unit:
 	VZEROUPPER
 	RET
 
-// func fewQ5_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_K_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_K_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -31652,10 +31389,8 @@ TEXT ·fewQ5_K_7_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -31683,15 +31418,15 @@ unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
 	PREFETCHT1       (R9)
-	PREFETCHT1       64(R10)
+	PREFETCHT1       64(R9)
 	PREFETCHT1       128(R9)
-	PREFETCHT1       192(R10)
+	PREFETCHT1       192(R9)
 	PREFETCHT1       256(R9)
-	PREFETCHT1       320(R10)
+	PREFETCHT1       320(R9)
 	PREFETCHT1       384(R9)
-	PREFETCHT1       448(R10)
+	PREFETCHT1       448(R9)
 	PREFETCHT1       512(R9)
-	PREFETCHT1       576(R10)
+	PREFETCHT1       576(R9)
 	VPMOVZXBD        64(CX), Z4
 	VPMOVZXBD        192(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -31825,9 +31560,9 @@ unit:
 	VFMADD231PS      Z0, Z21, Z14
 	VFMADD231PS.BCST 36(R8), Z5, Z14
 	PREFETCHT1       640(R9)
-	PREFETCHT1       704(R10)
+	PREFETCHT1       704(R9)
 	PREFETCHT1       768(R9)
-	PREFETCHT1       832(R10)
+	PREFETCHT1       832(R9)
 	PREFETCHT1       896(R9)
 	VPMOVZXBD        80(CX), Z4
 	VPMOVZXBD        208(CX), Z5
@@ -31977,11 +31712,11 @@ unit:
 	VMULPS.BCST      80(R8), Z4, Z0
 	VFMADD231PS      Z0, Z21, Z14
 	VFMADD231PS.BCST 84(R8), Z5, Z14
-	PREFETCHT1       960(R10)
+	PREFETCHT1       960(R9)
 	PREFETCHT1       1024(R9)
-	PREFETCHT1       1088(R10)
+	PREFETCHT1       1088(R9)
 	PREFETCHT1       1152(R9)
-	PREFETCHT1       1216(R10)
+	PREFETCHT1       1216(R9)
 	VPMOVZXBD        96(CX), Z4
 	VPMOVZXBD        224(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -32115,9 +31850,9 @@ unit:
 	VFMADD231PS      Z0, Z21, Z14
 	VFMADD231PS.BCST 132(R8), Z5, Z14
 	PREFETCHT1       1280(R9)
-	PREFETCHT1       1344(R10)
+	PREFETCHT1       1344(R9)
 	PREFETCHT1       1408(R9)
-	PREFETCHT1       1472(R10)
+	PREFETCHT1       1472(R9)
 	PREFETCHT1       1536(R9)
 	VPMOVZXBD        112(CX), Z4
 	VPMOVZXBD        240(CX), Z5
@@ -32267,11 +32002,11 @@ unit:
 	VMULPS.BCST      176(R8), Z4, Z0
 	VFMADD231PS      Z0, Z21, Z14
 	VFMADD231PS.BCST 180(R8), Z5, Z14
-	PREFETCHT1       1600(R10)
+	PREFETCHT1       1600(R9)
 	PREFETCHT1       1664(R9)
-	PREFETCHT1       1728(R10)
+	PREFETCHT1       1728(R9)
 	PREFETCHT1       1792(R9)
-	PREFETCHT1       1856(R10)
+	PREFETCHT1       1856(R9)
 	VPMOVZXBD        128(CX), Z4
 	VPMOVZXBD        256(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -32397,9 +32132,9 @@ unit:
 	VFMADD231PS      Z0, Z21, Z14
 	VFMADD231PS.BCST 228(R8), Z5, Z14
 	PREFETCHT1       1920(R9)
-	PREFETCHT1       1984(R10)
+	PREFETCHT1       1984(R9)
 	PREFETCHT1       2048(R9)
-	PREFETCHT1       2112(R10)
+	PREFETCHT1       2112(R9)
 	PREFETCHT1       2176(R9)
 	VPMOVZXBD        144(CX), Z4
 	VPMOVZXBD        272(CX), Z5
@@ -32549,11 +32284,11 @@ unit:
 	VMULPS.BCST      272(R8), Z4, Z0
 	VFMADD231PS      Z0, Z21, Z14
 	VFMADD231PS.BCST 276(R8), Z5, Z14
-	PREFETCHT1       2240(R10)
+	PREFETCHT1       2240(R9)
 	PREFETCHT1       2304(R9)
-	PREFETCHT1       2368(R10)
+	PREFETCHT1       2368(R9)
 	PREFETCHT1       2432(R9)
-	PREFETCHT1       2496(R10)
+	PREFETCHT1       2496(R9)
 	VPMOVZXBD        160(CX), Z4
 	VPMOVZXBD        288(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -32687,9 +32422,9 @@ unit:
 	VFMADD231PS      Z0, Z21, Z14
 	VFMADD231PS.BCST 324(R8), Z5, Z14
 	PREFETCHT1       2560(R9)
-	PREFETCHT1       2624(R10)
+	PREFETCHT1       2624(R9)
 	PREFETCHT1       2688(R9)
-	PREFETCHT1       2752(R10)
+	PREFETCHT1       2752(R9)
 	PREFETCHT1       2816(R9)
 	VPMOVZXBD        176(CX), Z4
 	VPMOVZXBD        304(CX), Z5
@@ -32841,7 +32576,6 @@ unit:
 	VFMADD231PS.BCST 372(R8), Z5, Z14
 	ADDQ             $+2880, CX
 	ADDQ             $+2880, R9
-	ADDQ             $+2880, R10
 	ADDQ             $+384, SI
 	ADDQ             $+384, DI
 	ADDQ             $+384, R8
@@ -32886,9 +32620,9 @@ unit:
 	VZEROUPPER
 	RET
 
-// func fewQ5_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ5_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ5_K_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ5_K_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z2
@@ -32897,10 +32631,8 @@ TEXT ·fewQ5_K_8_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -32929,15 +32661,15 @@ unit:
 	VCVTPH2PS        (CX), Z6
 	VCVTPH2PS        32(CX), Z7
 	PREFETCHT1       (R9)
-	PREFETCHT1       64(R10)
+	PREFETCHT1       64(R9)
 	PREFETCHT1       128(R9)
-	PREFETCHT1       192(R10)
+	PREFETCHT1       192(R9)
 	PREFETCHT1       256(R9)
-	PREFETCHT1       320(R10)
+	PREFETCHT1       320(R9)
 	PREFETCHT1       384(R9)
-	PREFETCHT1       448(R10)
+	PREFETCHT1       448(R9)
 	PREFETCHT1       512(R9)
-	PREFETCHT1       576(R10)
+	PREFETCHT1       576(R9)
 	VPMOVZXBD        64(CX), Z4
 	VPMOVZXBD        192(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -33084,9 +32816,9 @@ unit:
 	VFMADD231PS      Z0, Z23, Z15
 	VFMADD231PS.BCST 36(R8)(AX*1), Z5, Z15
 	PREFETCHT1       640(R9)
-	PREFETCHT1       704(R10)
+	PREFETCHT1       704(R9)
 	PREFETCHT1       768(R9)
-	PREFETCHT1       832(R10)
+	PREFETCHT1       832(R9)
 	PREFETCHT1       896(R9)
 	VPMOVZXBD        80(CX), Z4
 	VPMOVZXBD        208(CX), Z5
@@ -33249,11 +32981,11 @@ unit:
 	VMULPS.BCST      80(R8)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z23, Z15
 	VFMADD231PS.BCST 84(R8)(AX*1), Z5, Z15
-	PREFETCHT1       960(R10)
+	PREFETCHT1       960(R9)
 	PREFETCHT1       1024(R9)
-	PREFETCHT1       1088(R10)
+	PREFETCHT1       1088(R9)
 	PREFETCHT1       1152(R9)
-	PREFETCHT1       1216(R10)
+	PREFETCHT1       1216(R9)
 	VPMOVZXBD        96(CX), Z4
 	VPMOVZXBD        224(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -33400,9 +33132,9 @@ unit:
 	VFMADD231PS      Z0, Z23, Z15
 	VFMADD231PS.BCST 132(R8)(AX*1), Z5, Z15
 	PREFETCHT1       1280(R9)
-	PREFETCHT1       1344(R10)
+	PREFETCHT1       1344(R9)
 	PREFETCHT1       1408(R9)
-	PREFETCHT1       1472(R10)
+	PREFETCHT1       1472(R9)
 	PREFETCHT1       1536(R9)
 	VPMOVZXBD        112(CX), Z4
 	VPMOVZXBD        240(CX), Z5
@@ -33565,11 +33297,11 @@ unit:
 	VMULPS.BCST      176(R8)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z23, Z15
 	VFMADD231PS.BCST 180(R8)(AX*1), Z5, Z15
-	PREFETCHT1       1600(R10)
+	PREFETCHT1       1600(R9)
 	PREFETCHT1       1664(R9)
-	PREFETCHT1       1728(R10)
+	PREFETCHT1       1728(R9)
 	PREFETCHT1       1792(R9)
-	PREFETCHT1       1856(R10)
+	PREFETCHT1       1856(R9)
 	VPMOVZXBD        128(CX), Z4
 	VPMOVZXBD        256(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -33708,9 +33440,9 @@ unit:
 	VFMADD231PS      Z0, Z23, Z15
 	VFMADD231PS.BCST 228(R8)(AX*1), Z5, Z15
 	PREFETCHT1       1920(R9)
-	PREFETCHT1       1984(R10)
+	PREFETCHT1       1984(R9)
 	PREFETCHT1       2048(R9)
-	PREFETCHT1       2112(R10)
+	PREFETCHT1       2112(R9)
 	PREFETCHT1       2176(R9)
 	VPMOVZXBD        144(CX), Z4
 	VPMOVZXBD        272(CX), Z5
@@ -33873,11 +33605,11 @@ unit:
 	VMULPS.BCST      272(R8)(AX*1), Z4, Z0
 	VFMADD231PS      Z0, Z23, Z15
 	VFMADD231PS.BCST 276(R8)(AX*1), Z5, Z15
-	PREFETCHT1       2240(R10)
+	PREFETCHT1       2240(R9)
 	PREFETCHT1       2304(R9)
-	PREFETCHT1       2368(R10)
+	PREFETCHT1       2368(R9)
 	PREFETCHT1       2432(R9)
-	PREFETCHT1       2496(R10)
+	PREFETCHT1       2496(R9)
 	VPMOVZXBD        160(CX), Z4
 	VPMOVZXBD        288(CX), Z5
 	VCVTDQ2PS        Z4, Z4
@@ -34024,9 +33756,9 @@ unit:
 	VFMADD231PS      Z0, Z23, Z15
 	VFMADD231PS.BCST 324(R8)(AX*1), Z5, Z15
 	PREFETCHT1       2560(R9)
-	PREFETCHT1       2624(R10)
+	PREFETCHT1       2624(R9)
 	PREFETCHT1       2688(R9)
-	PREFETCHT1       2752(R10)
+	PREFETCHT1       2752(R9)
 	PREFETCHT1       2816(R9)
 	VPMOVZXBD        176(CX), Z4
 	VPMOVZXBD        304(CX), Z5
@@ -34191,7 +33923,6 @@ unit:
 	VFMADD231PS.BCST 372(R8)(AX*1), Z5, Z15
 	ADDQ             $+2880, CX
 	ADDQ             $+2880, R9
-	ADDQ             $+2880, R10
 	ADDQ             $+384, SI
 	ADDQ             $+384, DI
 	ADDQ             $+384, R8
@@ -34240,9 +33971,9 @@ unit:
 	VZEROUPPER
 	RET
 
-// func fewQ6_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ6_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ6_K_1_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ6_K_1_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
@@ -34253,10 +33984,8 @@ TEXT ·fewQ6_K_1_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), AX
-	MOVQ  even+64(FP), SI
+	MOVQ  ahead+64(FP), SI
 	ADDQ  AX, SI
-	MOVQ  odd+72(FP), DI
-	ADDQ  AX, DI
 	MOVQ  blocks+24(FP), DX
 	MOVQ  a+32(FP), CX
 	MOVQ  CX, BX
@@ -34270,53 +33999,52 @@ segment:
 	VPXORD  Z6, Z6, Z6
 
 unit:
+	MOVQ       AX, DI
 	MOVQ       AX, R8
 	MOVQ       AX, R9
-	MOVQ       AX, R10
 	PREFETCHT1 (SI)
-	PREFETCHT1 64(DI)
+	PREFETCHT1 64(SI)
 	PREFETCHT1 128(SI)
-	PREFETCHT1 192(DI)
+	PREFETCHT1 192(SI)
 	PREFETCHT1 256(SI)
 	ADDQ       $+320, SI
-	ADDQ       $+320, DI
 	VCVTPH2PS  (AX), Z5
 
 	PCALIGN $64
 turn:
 	PREFETCHT1    (SI)
-	PREFETCHT1    64(DI)
+	PREFETCHT1    64(SI)
 	PREFETCHT1    128(SI)
-	PREFETCHT1    192(DI)
+	PREFETCHT1    192(SI)
 	PREFETCHT1    256(SI)
-	PREFETCHT1    320(DI)
-	VPMOVSXBD     64(R9), Z8
+	PREFETCHT1    320(SI)
+	VPMOVSXBD     64(R8), Z8
 	VCVTDQ2PS     Z8, Z8
 	VMULPS        Z5, Z8, Z8
-	VPMOVSXBD     80(R9), Z4
+	VPMOVSXBD     80(R8), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z5, Z4, Z4
 	VPBROADCASTD  44(BX), Z7
-	VPANDD        320(R8), Z1, Z9
-	VMOVDQU64     2368(R10), Z0
+	VPANDD        320(DI), Z1, Z9
+	VMOVDQU64     2368(R9), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST (BX), Z9, Z7
-	VPANDD        384(R8), Z1, Z9
-	VMOVDQU64     2432(R10), Z0
+	VPANDD        384(DI), Z1, Z9
+	VMOVDQU64     2432(R9), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 4(BX), Z9, Z7
-	VPANDD        448(R8), Z1, Z9
-	VMOVDQU64     2496(R10), Z0
+	VPANDD        448(DI), Z1, Z9
+	VMOVDQU64     2496(R9), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 8(BX), Z9, Z7
-	VPANDD        512(R8), Z1, Z9
-	VMOVDQU64     2560(R10), Z0
+	VPANDD        512(DI), Z1, Z9
+	VMOVDQU64     2560(R9), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
@@ -34326,26 +34054,26 @@ turn:
 	VFMADD231PS   Z0, Z7, Z6
 	VPBROADCASTD  40(BX), Z7
 	VPSUBD.BCST   44(BX), Z7, Z7
-	VPANDD        576(R8), Z1, Z8
-	VMOVDQU64     2624(R10), Z0
+	VPANDD        576(DI), Z1, Z8
+	VMOVDQU64     2624(R9), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 16(BX), Z8, Z7
-	VPANDD        640(R8), Z1, Z8
-	VMOVDQU64     2688(R10), Z0
+	VPANDD        640(DI), Z1, Z8
+	VMOVDQU64     2688(R9), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 20(BX), Z8, Z7
-	VPANDD        704(R8), Z1, Z8
-	VMOVDQU64     2752(R10), Z0
+	VPANDD        704(DI), Z1, Z8
+	VMOVDQU64     2752(R9), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 24(BX), Z8, Z7
-	VPANDD        768(R8), Z1, Z8
-	VMOVDQU64     2816(R10), Z0
+	VPANDD        768(DI), Z1, Z8
+	VMOVDQU64     2816(R9), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
@@ -34354,38 +34082,38 @@ turn:
 	VMULPS.BCST   32(BX), Z4, Z0
 	VFMADD231PS   Z0, Z7, Z6
 	PREFETCHT1    384(SI)
-	PREFETCHT1    448(DI)
+	PREFETCHT1    448(SI)
 	PREFETCHT1    512(SI)
-	PREFETCHT1    576(DI)
+	PREFETCHT1    576(SI)
 	PREFETCHT1    640(SI)
-	PREFETCHT1    704(DI)
-	VPMOVSXBD     96(R9), Z8
+	PREFETCHT1    704(SI)
+	VPMOVSXBD     96(R8), Z8
 	VCVTDQ2PS     Z8, Z8
 	VMULPS        Z5, Z8, Z8
-	VPMOVSXBD     112(R9), Z4
+	VPMOVSXBD     112(R8), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z5, Z4, Z4
 	VPBROADCASTD  92(BX), Z7
-	VPANDD        832(R8), Z1, Z9
-	VMOVDQU64     2368(R10), Z0
+	VPANDD        832(DI), Z1, Z9
+	VMOVDQU64     2368(R9), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 48(BX), Z9, Z7
-	VPANDD        896(R8), Z1, Z9
-	VMOVDQU64     2432(R10), Z0
+	VPANDD        896(DI), Z1, Z9
+	VMOVDQU64     2432(R9), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 52(BX), Z9, Z7
-	VPANDD        960(R8), Z1, Z9
-	VMOVDQU64     2496(R10), Z0
+	VPANDD        960(DI), Z1, Z9
+	VMOVDQU64     2496(R9), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 56(BX), Z9, Z7
-	VPANDD        1024(R8), Z1, Z9
-	VMOVDQU64     2560(R10), Z0
+	VPANDD        1024(DI), Z1, Z9
+	VMOVDQU64     2560(R9), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
@@ -34395,26 +34123,26 @@ turn:
 	VFMADD231PS   Z0, Z7, Z6
 	VPBROADCASTD  88(BX), Z7
 	VPSUBD.BCST   92(BX), Z7, Z7
-	VPANDD        1088(R8), Z1, Z8
-	VMOVDQU64     2624(R10), Z0
+	VPANDD        1088(DI), Z1, Z8
+	VMOVDQU64     2624(R9), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 64(BX), Z8, Z7
-	VPANDD        1152(R8), Z1, Z8
-	VMOVDQU64     2688(R10), Z0
+	VPANDD        1152(DI), Z1, Z8
+	VMOVDQU64     2688(R9), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 68(BX), Z8, Z7
-	VPANDD        1216(R8), Z1, Z8
-	VMOVDQU64     2752(R10), Z0
+	VPANDD        1216(DI), Z1, Z8
+	VMOVDQU64     2752(R9), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 72(BX), Z8, Z7
-	VPANDD        1280(R8), Z1, Z8
-	VMOVDQU64     2816(R10), Z0
+	VPANDD        1280(DI), Z1, Z8
+	VMOVDQU64     2816(R9), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
@@ -34423,43 +34151,43 @@ turn:
 	VMULPS.BCST   80(BX), Z4, Z0
 	VFMADD231PS   Z0, Z7, Z6
 	PREFETCHT1    768(SI)
-	PREFETCHT1    832(DI)
+	PREFETCHT1    832(SI)
 	PREFETCHT1    896(SI)
-	PREFETCHT1    960(DI)
+	PREFETCHT1    960(SI)
 	PREFETCHT1    1024(SI)
-	PREFETCHT1    1088(DI)
-	VPMOVSXBD     128(R9), Z8
+	PREFETCHT1    1088(SI)
+	VPMOVSXBD     128(R8), Z8
 	VCVTDQ2PS     Z8, Z8
 	VMULPS        Z5, Z8, Z8
-	VPMOVSXBD     144(R9), Z4
+	VPMOVSXBD     144(R8), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z5, Z4, Z4
 	VPBROADCASTD  140(BX), Z7
-	VMOVDQU64     320(R8), Z9
+	VMOVDQU64     320(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VMOVDQU64     2368(R10), Z0
+	VMOVDQU64     2368(R9), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 96(BX), Z9, Z7
-	VMOVDQU64     384(R8), Z9
+	VMOVDQU64     384(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VMOVDQU64     2432(R10), Z0
+	VMOVDQU64     2432(R9), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 100(BX), Z9, Z7
-	VMOVDQU64     448(R8), Z9
+	VMOVDQU64     448(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VMOVDQU64     2496(R10), Z0
+	VMOVDQU64     2496(R9), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 104(BX), Z9, Z7
-	VMOVDQU64     512(R8), Z9
+	VMOVDQU64     512(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VMOVDQU64     2560(R10), Z0
+	VMOVDQU64     2560(R9), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 108(BX), Z9, Z7
@@ -34468,31 +34196,31 @@ turn:
 	VFMADD231PS   Z0, Z7, Z6
 	VPBROADCASTD  136(BX), Z7
 	VPSUBD.BCST   140(BX), Z7, Z7
-	VMOVDQU64     576(R8), Z8
+	VMOVDQU64     576(DI), Z8
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z1, Z8, Z8
-	VMOVDQU64     2624(R10), Z0
+	VMOVDQU64     2624(R9), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 112(BX), Z8, Z7
-	VMOVDQU64     640(R8), Z8
+	VMOVDQU64     640(DI), Z8
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z1, Z8, Z8
-	VMOVDQU64     2688(R10), Z0
+	VMOVDQU64     2688(R9), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 116(BX), Z8, Z7
-	VMOVDQU64     704(R8), Z8
+	VMOVDQU64     704(DI), Z8
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z1, Z8, Z8
-	VMOVDQU64     2752(R10), Z0
+	VMOVDQU64     2752(R9), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 120(BX), Z8, Z7
-	VMOVDQU64     768(R8), Z8
+	VMOVDQU64     768(DI), Z8
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z1, Z8, Z8
-	VMOVDQU64     2816(R10), Z0
+	VMOVDQU64     2816(R9), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 124(BX), Z8, Z7
@@ -34500,46 +34228,46 @@ turn:
 	VMULPS.BCST   128(BX), Z4, Z0
 	VFMADD231PS   Z0, Z7, Z6
 	PREFETCHT1    1152(SI)
-	PREFETCHT1    1216(DI)
+	PREFETCHT1    1216(SI)
 	PREFETCHT1    1280(SI)
-	PREFETCHT1    1344(DI)
+	PREFETCHT1    1344(SI)
 	PREFETCHT1    1408(SI)
-	PREFETCHT1    1472(DI)
-	VPMOVSXBD     160(R9), Z8
+	PREFETCHT1    1472(SI)
+	VPMOVSXBD     160(R8), Z8
 	VCVTDQ2PS     Z8, Z8
 	VMULPS        Z5, Z8, Z8
-	VPMOVSXBD     176(R9), Z4
+	VPMOVSXBD     176(R8), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z5, Z4, Z4
 	VPBROADCASTD  188(BX), Z7
-	VMOVDQU64     832(R8), Z9
+	VMOVDQU64     832(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VMOVDQU64     2368(R10), Z0
+	VMOVDQU64     2368(R9), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 144(BX), Z9, Z7
-	VMOVDQU64     896(R8), Z9
+	VMOVDQU64     896(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VMOVDQU64     2432(R10), Z0
+	VMOVDQU64     2432(R9), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 148(BX), Z9, Z7
-	VMOVDQU64     960(R8), Z9
+	VMOVDQU64     960(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VMOVDQU64     2496(R10), Z0
+	VMOVDQU64     2496(R9), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
 	VPDPBUSD.BCST 152(BX), Z9, Z7
-	VMOVDQU64     1024(R8), Z9
+	VMOVDQU64     1024(DI), Z9
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VMOVDQU64     2560(R10), Z0
+	VMOVDQU64     2560(R9), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z9
 	VPADDB        Z3, Z9, Z9
@@ -34549,34 +34277,34 @@ turn:
 	VFMADD231PS   Z0, Z7, Z6
 	VPBROADCASTD  184(BX), Z7
 	VPSUBD.BCST   188(BX), Z7, Z7
-	VMOVDQU64     1088(R8), Z8
+	VMOVDQU64     1088(DI), Z8
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z1, Z8, Z8
-	VMOVDQU64     2624(R10), Z0
+	VMOVDQU64     2624(R9), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 160(BX), Z8, Z7
-	VMOVDQU64     1152(R8), Z8
+	VMOVDQU64     1152(DI), Z8
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z1, Z8, Z8
-	VMOVDQU64     2688(R10), Z0
+	VMOVDQU64     2688(R9), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 164(BX), Z8, Z7
-	VMOVDQU64     1216(R8), Z8
+	VMOVDQU64     1216(DI), Z8
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z1, Z8, Z8
-	VMOVDQU64     2752(R10), Z0
+	VMOVDQU64     2752(R9), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
 	VPDPBUSD.BCST 168(BX), Z8, Z7
-	VMOVDQU64     1280(R8), Z8
+	VMOVDQU64     1280(DI), Z8
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z1, Z8, Z8
-	VMOVDQU64     2816(R10), Z0
+	VMOVDQU64     2816(R9), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z8
 	VPADDB        Z3, Z8, Z8
@@ -34585,10 +34313,9 @@ turn:
 	VMULPS.BCST   176(BX), Z4, Z0
 	VFMADD231PS   Z0, Z7, Z6
 	ADDQ          $+1536, SI
-	ADDQ          $+1536, DI
-	ADDQ          $+1024, R8
-	ADDQ          $+128, R9
-	ADDQ          $+512, R10
+	ADDQ          $+1024, DI
+	ADDQ          $+128, R8
+	ADDQ          $+512, R9
 	ADDQ          $+192, BX
 	SUBQ          $+4, CX
 	TESTQ         $+7, CX
@@ -34611,9 +34338,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ6_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ6_K_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ6_K_2_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ6_K_2_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -34624,10 +34351,8 @@ TEXT ·fewQ6_K_2_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -34642,57 +34367,56 @@ segment:
 	VPXORD  Z8, Z8, Z8
 
 unit:
+	MOVQ       CX, R8
 	MOVQ       CX, R9
 	MOVQ       CX, R10
-	MOVQ       CX, R11
 	PREFETCHT1 (DI)
-	PREFETCHT1 64(R8)
+	PREFETCHT1 64(DI)
 	PREFETCHT1 128(DI)
-	PREFETCHT1 192(R8)
+	PREFETCHT1 192(DI)
 	PREFETCHT1 256(DI)
 	ADDQ       $+320, DI
-	ADDQ       $+320, R8
 	VCVTPH2PS  (CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
-	PREFETCHT1    320(R8)
-	VPMOVSXBD     64(R10), Z4
+	PREFETCHT1    320(DI)
+	VPMOVSXBD     64(R9), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     80(R10), Z5
+	VPMOVSXBD     80(R9), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  44(SI), Z9
 	VPBROADCASTD  44(SI)(AX*1), Z10
-	VPANDD        320(R9), Z1, Z11
-	VMOVDQU64     2368(R11), Z0
+	VPANDD        320(R8), Z1, Z11
+	VMOVDQU64     2368(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST (SI), Z11, Z9
 	VPDPBUSD.BCST (SI)(AX*1), Z11, Z10
-	VPANDD        384(R9), Z1, Z11
-	VMOVDQU64     2432(R11), Z0
+	VPANDD        384(R8), Z1, Z11
+	VMOVDQU64     2432(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 4(SI), Z11, Z9
 	VPDPBUSD.BCST 4(SI)(AX*1), Z11, Z10
-	VPANDD        448(R9), Z1, Z11
-	VMOVDQU64     2496(R11), Z0
+	VPANDD        448(R8), Z1, Z11
+	VMOVDQU64     2496(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 8(SI), Z11, Z9
 	VPDPBUSD.BCST 8(SI)(AX*1), Z11, Z10
-	VPANDD        512(R9), Z1, Z11
-	VMOVDQU64     2560(R11), Z0
+	VPANDD        512(R8), Z1, Z11
+	VMOVDQU64     2560(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
@@ -34708,29 +34432,29 @@ turn:
 	VPSUBD.BCST   44(SI), Z9, Z9
 	VPBROADCASTD  40(SI)(AX*1), Z10
 	VPSUBD.BCST   44(SI)(AX*1), Z10, Z10
-	VPANDD        576(R9), Z1, Z4
-	VMOVDQU64     2624(R11), Z0
+	VPANDD        576(R8), Z1, Z4
+	VMOVDQU64     2624(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 16(SI), Z4, Z9
 	VPDPBUSD.BCST 16(SI)(AX*1), Z4, Z10
-	VPANDD        640(R9), Z1, Z4
-	VMOVDQU64     2688(R11), Z0
+	VPANDD        640(R8), Z1, Z4
+	VMOVDQU64     2688(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 20(SI), Z4, Z9
 	VPDPBUSD.BCST 20(SI)(AX*1), Z4, Z10
-	VPANDD        704(R9), Z1, Z4
-	VMOVDQU64     2752(R11), Z0
+	VPANDD        704(R8), Z1, Z4
+	VMOVDQU64     2752(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 24(SI), Z4, Z9
 	VPDPBUSD.BCST 24(SI)(AX*1), Z4, Z10
-	VPANDD        768(R9), Z1, Z4
-	VMOVDQU64     2816(R11), Z0
+	VPANDD        768(R8), Z1, Z4
+	VMOVDQU64     2816(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -34743,42 +34467,42 @@ turn:
 	VMULPS.BCST   32(SI)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z10, Z8
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
-	PREFETCHT1    576(R8)
+	PREFETCHT1    576(DI)
 	PREFETCHT1    640(DI)
-	PREFETCHT1    704(R8)
-	VPMOVSXBD     96(R10), Z4
+	PREFETCHT1    704(DI)
+	VPMOVSXBD     96(R9), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     112(R10), Z5
+	VPMOVSXBD     112(R9), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  92(SI), Z9
 	VPBROADCASTD  92(SI)(AX*1), Z10
-	VPANDD        832(R9), Z1, Z11
-	VMOVDQU64     2368(R11), Z0
+	VPANDD        832(R8), Z1, Z11
+	VMOVDQU64     2368(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 48(SI), Z11, Z9
 	VPDPBUSD.BCST 48(SI)(AX*1), Z11, Z10
-	VPANDD        896(R9), Z1, Z11
-	VMOVDQU64     2432(R11), Z0
+	VPANDD        896(R8), Z1, Z11
+	VMOVDQU64     2432(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 52(SI), Z11, Z9
 	VPDPBUSD.BCST 52(SI)(AX*1), Z11, Z10
-	VPANDD        960(R9), Z1, Z11
-	VMOVDQU64     2496(R11), Z0
+	VPANDD        960(R8), Z1, Z11
+	VMOVDQU64     2496(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 56(SI), Z11, Z9
 	VPDPBUSD.BCST 56(SI)(AX*1), Z11, Z10
-	VPANDD        1024(R9), Z1, Z11
-	VMOVDQU64     2560(R11), Z0
+	VPANDD        1024(R8), Z1, Z11
+	VMOVDQU64     2560(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
@@ -34794,29 +34518,29 @@ turn:
 	VPSUBD.BCST   92(SI), Z9, Z9
 	VPBROADCASTD  88(SI)(AX*1), Z10
 	VPSUBD.BCST   92(SI)(AX*1), Z10, Z10
-	VPANDD        1088(R9), Z1, Z4
-	VMOVDQU64     2624(R11), Z0
+	VPANDD        1088(R8), Z1, Z4
+	VMOVDQU64     2624(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 64(SI), Z4, Z9
 	VPDPBUSD.BCST 64(SI)(AX*1), Z4, Z10
-	VPANDD        1152(R9), Z1, Z4
-	VMOVDQU64     2688(R11), Z0
+	VPANDD        1152(R8), Z1, Z4
+	VMOVDQU64     2688(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 68(SI), Z4, Z9
 	VPDPBUSD.BCST 68(SI)(AX*1), Z4, Z10
-	VPANDD        1216(R9), Z1, Z4
-	VMOVDQU64     2752(R11), Z0
+	VPANDD        1216(R8), Z1, Z4
+	VMOVDQU64     2752(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 72(SI), Z4, Z9
 	VPDPBUSD.BCST 72(SI)(AX*1), Z4, Z10
-	VPANDD        1280(R9), Z1, Z4
-	VMOVDQU64     2816(R11), Z0
+	VPANDD        1280(R8), Z1, Z4
+	VMOVDQU64     2816(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -34829,47 +34553,47 @@ turn:
 	VMULPS.BCST   80(SI)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z10, Z8
 	PREFETCHT1    768(DI)
-	PREFETCHT1    832(R8)
+	PREFETCHT1    832(DI)
 	PREFETCHT1    896(DI)
-	PREFETCHT1    960(R8)
+	PREFETCHT1    960(DI)
 	PREFETCHT1    1024(DI)
-	PREFETCHT1    1088(R8)
-	VPMOVSXBD     128(R10), Z4
+	PREFETCHT1    1088(DI)
+	VPMOVSXBD     128(R9), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     144(R10), Z5
+	VPMOVSXBD     144(R9), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  140(SI), Z9
 	VPBROADCASTD  140(SI)(AX*1), Z10
-	VMOVDQU64     320(R9), Z11
+	VMOVDQU64     320(R8), Z11
 	VPSRLW        $0x04, Z11, Z11
 	VPANDD        Z1, Z11, Z11
-	VMOVDQU64     2368(R11), Z0
+	VMOVDQU64     2368(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 96(SI), Z11, Z9
 	VPDPBUSD.BCST 96(SI)(AX*1), Z11, Z10
-	VMOVDQU64     384(R9), Z11
+	VMOVDQU64     384(R8), Z11
 	VPSRLW        $0x04, Z11, Z11
 	VPANDD        Z1, Z11, Z11
-	VMOVDQU64     2432(R11), Z0
+	VMOVDQU64     2432(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 100(SI), Z11, Z9
 	VPDPBUSD.BCST 100(SI)(AX*1), Z11, Z10
-	VMOVDQU64     448(R9), Z11
+	VMOVDQU64     448(R8), Z11
 	VPSRLW        $0x04, Z11, Z11
 	VPANDD        Z1, Z11, Z11
-	VMOVDQU64     2496(R11), Z0
+	VMOVDQU64     2496(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 104(SI), Z11, Z9
 	VPDPBUSD.BCST 104(SI)(AX*1), Z11, Z10
-	VMOVDQU64     512(R9), Z11
+	VMOVDQU64     512(R8), Z11
 	VPSRLW        $0x04, Z11, Z11
 	VPANDD        Z1, Z11, Z11
-	VMOVDQU64     2560(R11), Z0
+	VMOVDQU64     2560(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 108(SI), Z11, Z9
@@ -34884,34 +34608,34 @@ turn:
 	VPSUBD.BCST   140(SI), Z9, Z9
 	VPBROADCASTD  136(SI)(AX*1), Z10
 	VPSUBD.BCST   140(SI)(AX*1), Z10, Z10
-	VMOVDQU64     576(R9), Z4
+	VMOVDQU64     576(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R11), Z0
+	VMOVDQU64     2624(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 112(SI), Z4, Z9
 	VPDPBUSD.BCST 112(SI)(AX*1), Z4, Z10
-	VMOVDQU64     640(R9), Z4
+	VMOVDQU64     640(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R11), Z0
+	VMOVDQU64     2688(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 116(SI), Z4, Z9
 	VPDPBUSD.BCST 116(SI)(AX*1), Z4, Z10
-	VMOVDQU64     704(R9), Z4
+	VMOVDQU64     704(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R11), Z0
+	VMOVDQU64     2752(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 120(SI), Z4, Z9
 	VPDPBUSD.BCST 120(SI)(AX*1), Z4, Z10
-	VMOVDQU64     768(R9), Z4
+	VMOVDQU64     768(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R11), Z0
+	VMOVDQU64     2816(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 124(SI), Z4, Z9
@@ -34923,50 +34647,50 @@ turn:
 	VMULPS.BCST   128(SI)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z10, Z8
 	PREFETCHT1    1152(DI)
-	PREFETCHT1    1216(R8)
+	PREFETCHT1    1216(DI)
 	PREFETCHT1    1280(DI)
-	PREFETCHT1    1344(R8)
+	PREFETCHT1    1344(DI)
 	PREFETCHT1    1408(DI)
-	PREFETCHT1    1472(R8)
-	VPMOVSXBD     160(R10), Z4
+	PREFETCHT1    1472(DI)
+	VPMOVSXBD     160(R9), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     176(R10), Z5
+	VPMOVSXBD     176(R9), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  188(SI), Z9
 	VPBROADCASTD  188(SI)(AX*1), Z10
-	VMOVDQU64     832(R9), Z11
+	VMOVDQU64     832(R8), Z11
 	VPSRLW        $0x04, Z11, Z11
 	VPANDD        Z1, Z11, Z11
-	VMOVDQU64     2368(R11), Z0
+	VMOVDQU64     2368(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 144(SI), Z11, Z9
 	VPDPBUSD.BCST 144(SI)(AX*1), Z11, Z10
-	VMOVDQU64     896(R9), Z11
+	VMOVDQU64     896(R8), Z11
 	VPSRLW        $0x04, Z11, Z11
 	VPANDD        Z1, Z11, Z11
-	VMOVDQU64     2432(R11), Z0
+	VMOVDQU64     2432(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 148(SI), Z11, Z9
 	VPDPBUSD.BCST 148(SI)(AX*1), Z11, Z10
-	VMOVDQU64     960(R9), Z11
+	VMOVDQU64     960(R8), Z11
 	VPSRLW        $0x04, Z11, Z11
 	VPANDD        Z1, Z11, Z11
-	VMOVDQU64     2496(R11), Z0
+	VMOVDQU64     2496(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
 	VPDPBUSD.BCST 152(SI), Z11, Z9
 	VPDPBUSD.BCST 152(SI)(AX*1), Z11, Z10
-	VMOVDQU64     1024(R9), Z11
+	VMOVDQU64     1024(R8), Z11
 	VPSRLW        $0x04, Z11, Z11
 	VPANDD        Z1, Z11, Z11
-	VMOVDQU64     2560(R11), Z0
+	VMOVDQU64     2560(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z11
 	VPADDB        Z3, Z11, Z11
@@ -34982,37 +34706,37 @@ turn:
 	VPSUBD.BCST   188(SI), Z9, Z9
 	VPBROADCASTD  184(SI)(AX*1), Z10
 	VPSUBD.BCST   188(SI)(AX*1), Z10, Z10
-	VMOVDQU64     1088(R9), Z4
+	VMOVDQU64     1088(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R11), Z0
+	VMOVDQU64     2624(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 160(SI), Z4, Z9
 	VPDPBUSD.BCST 160(SI)(AX*1), Z4, Z10
-	VMOVDQU64     1152(R9), Z4
+	VMOVDQU64     1152(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R11), Z0
+	VMOVDQU64     2688(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 164(SI), Z4, Z9
 	VPDPBUSD.BCST 164(SI)(AX*1), Z4, Z10
-	VMOVDQU64     1216(R9), Z4
+	VMOVDQU64     1216(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R11), Z0
+	VMOVDQU64     2752(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 168(SI), Z4, Z9
 	VPDPBUSD.BCST 168(SI)(AX*1), Z4, Z10
-	VMOVDQU64     1280(R9), Z4
+	VMOVDQU64     1280(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R11), Z0
+	VMOVDQU64     2816(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35025,10 +34749,9 @@ turn:
 	VMULPS.BCST   176(SI)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z10, Z8
 	ADDQ          $+1536, DI
-	ADDQ          $+1536, R8
-	ADDQ          $+1024, R9
-	ADDQ          $+128, R10
-	ADDQ          $+512, R11
+	ADDQ          $+1024, R8
+	ADDQ          $+128, R9
+	ADDQ          $+512, R10
 	ADDQ          $+192, SI
 	SUBQ          $+4, DX
 	TESTQ         $+7, DX
@@ -35055,9 +34778,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ6_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ6_K_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ6_K_3_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ6_K_3_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -35068,10 +34791,8 @@ TEXT ·fewQ6_K_3_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), DI
+	MOVQ  ahead+64(FP), DI
 	ADDQ  CX, DI
-	MOVQ  odd+72(FP), R8
-	ADDQ  CX, R8
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -35087,61 +34808,60 @@ segment:
 	VPXORD  Z9, Z9, Z9
 
 unit:
+	MOVQ       CX, R8
 	MOVQ       CX, R9
 	MOVQ       CX, R10
-	MOVQ       CX, R11
 	PREFETCHT1 (DI)
-	PREFETCHT1 64(R8)
+	PREFETCHT1 64(DI)
 	PREFETCHT1 128(DI)
-	PREFETCHT1 192(R8)
+	PREFETCHT1 192(DI)
 	PREFETCHT1 256(DI)
 	ADDQ       $+320, DI
-	ADDQ       $+320, R8
 	VCVTPH2PS  (CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1    (DI)
-	PREFETCHT1    64(R8)
+	PREFETCHT1    64(DI)
 	PREFETCHT1    128(DI)
-	PREFETCHT1    192(R8)
+	PREFETCHT1    192(DI)
 	PREFETCHT1    256(DI)
-	PREFETCHT1    320(R8)
-	VPMOVSXBD     64(R10), Z4
+	PREFETCHT1    320(DI)
+	VPMOVSXBD     64(R9), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     80(R10), Z5
+	VPMOVSXBD     80(R9), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  44(SI), Z10
 	VPBROADCASTD  44(SI)(AX*1), Z11
 	VPBROADCASTD  44(SI)(AX*2), Z12
-	VPANDD        320(R9), Z1, Z13
-	VMOVDQU64     2368(R11), Z0
+	VPANDD        320(R8), Z1, Z13
+	VMOVDQU64     2368(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST (SI), Z13, Z10
 	VPDPBUSD.BCST (SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST (SI)(AX*2), Z13, Z12
-	VPANDD        384(R9), Z1, Z13
-	VMOVDQU64     2432(R11), Z0
+	VPANDD        384(R8), Z1, Z13
+	VMOVDQU64     2432(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 4(SI), Z13, Z10
 	VPDPBUSD.BCST 4(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 4(SI)(AX*2), Z13, Z12
-	VPANDD        448(R9), Z1, Z13
-	VMOVDQU64     2496(R11), Z0
+	VPANDD        448(R8), Z1, Z13
+	VMOVDQU64     2496(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 8(SI), Z13, Z10
 	VPDPBUSD.BCST 8(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 8(SI)(AX*2), Z13, Z12
-	VPANDD        512(R9), Z1, Z13
-	VMOVDQU64     2560(R11), Z0
+	VPANDD        512(R8), Z1, Z13
+	VMOVDQU64     2560(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
@@ -35163,32 +34883,32 @@ turn:
 	VPSUBD.BCST   44(SI)(AX*1), Z11, Z11
 	VPBROADCASTD  40(SI)(AX*2), Z12
 	VPSUBD.BCST   44(SI)(AX*2), Z12, Z12
-	VPANDD        576(R9), Z1, Z4
-	VMOVDQU64     2624(R11), Z0
+	VPANDD        576(R8), Z1, Z4
+	VMOVDQU64     2624(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 16(SI), Z4, Z10
 	VPDPBUSD.BCST 16(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 16(SI)(AX*2), Z4, Z12
-	VPANDD        640(R9), Z1, Z4
-	VMOVDQU64     2688(R11), Z0
+	VPANDD        640(R8), Z1, Z4
+	VMOVDQU64     2688(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 20(SI), Z4, Z10
 	VPDPBUSD.BCST 20(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 20(SI)(AX*2), Z4, Z12
-	VPANDD        704(R9), Z1, Z4
-	VMOVDQU64     2752(R11), Z0
+	VPANDD        704(R8), Z1, Z4
+	VMOVDQU64     2752(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 24(SI), Z4, Z10
 	VPDPBUSD.BCST 24(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 24(SI)(AX*2), Z4, Z12
-	VPANDD        768(R9), Z1, Z4
-	VMOVDQU64     2816(R11), Z0
+	VPANDD        768(R8), Z1, Z4
+	VMOVDQU64     2816(R10), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35205,46 +34925,46 @@ turn:
 	VMULPS.BCST   32(SI)(AX*2), Z5, Z0
 	VFMADD231PS   Z0, Z12, Z9
 	PREFETCHT1    384(DI)
-	PREFETCHT1    448(R8)
+	PREFETCHT1    448(DI)
 	PREFETCHT1    512(DI)
-	PREFETCHT1    576(R8)
+	PREFETCHT1    576(DI)
 	PREFETCHT1    640(DI)
-	PREFETCHT1    704(R8)
-	VPMOVSXBD     96(R10), Z4
+	PREFETCHT1    704(DI)
+	VPMOVSXBD     96(R9), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     112(R10), Z5
+	VPMOVSXBD     112(R9), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  92(SI), Z10
 	VPBROADCASTD  92(SI)(AX*1), Z11
 	VPBROADCASTD  92(SI)(AX*2), Z12
-	VPANDD        832(R9), Z1, Z13
-	VMOVDQU64     2368(R11), Z0
+	VPANDD        832(R8), Z1, Z13
+	VMOVDQU64     2368(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 48(SI), Z13, Z10
 	VPDPBUSD.BCST 48(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 48(SI)(AX*2), Z13, Z12
-	VPANDD        896(R9), Z1, Z13
-	VMOVDQU64     2432(R11), Z0
+	VPANDD        896(R8), Z1, Z13
+	VMOVDQU64     2432(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 52(SI), Z13, Z10
 	VPDPBUSD.BCST 52(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 52(SI)(AX*2), Z13, Z12
-	VPANDD        960(R9), Z1, Z13
-	VMOVDQU64     2496(R11), Z0
+	VPANDD        960(R8), Z1, Z13
+	VMOVDQU64     2496(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 56(SI), Z13, Z10
 	VPDPBUSD.BCST 56(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 56(SI)(AX*2), Z13, Z12
-	VPANDD        1024(R9), Z1, Z13
-	VMOVDQU64     2560(R11), Z0
+	VPANDD        1024(R8), Z1, Z13
+	VMOVDQU64     2560(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
@@ -35266,32 +34986,32 @@ turn:
 	VPSUBD.BCST   92(SI)(AX*1), Z11, Z11
 	VPBROADCASTD  88(SI)(AX*2), Z12
 	VPSUBD.BCST   92(SI)(AX*2), Z12, Z12
-	VPANDD        1088(R9), Z1, Z4
-	VMOVDQU64     2624(R11), Z0
+	VPANDD        1088(R8), Z1, Z4
+	VMOVDQU64     2624(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 64(SI), Z4, Z10
 	VPDPBUSD.BCST 64(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 64(SI)(AX*2), Z4, Z12
-	VPANDD        1152(R9), Z1, Z4
-	VMOVDQU64     2688(R11), Z0
+	VPANDD        1152(R8), Z1, Z4
+	VMOVDQU64     2688(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 68(SI), Z4, Z10
 	VPDPBUSD.BCST 68(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 68(SI)(AX*2), Z4, Z12
-	VPANDD        1216(R9), Z1, Z4
-	VMOVDQU64     2752(R11), Z0
+	VPANDD        1216(R8), Z1, Z4
+	VMOVDQU64     2752(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 72(SI), Z4, Z10
 	VPDPBUSD.BCST 72(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 72(SI)(AX*2), Z4, Z12
-	VPANDD        1280(R9), Z1, Z4
-	VMOVDQU64     2816(R11), Z0
+	VPANDD        1280(R8), Z1, Z4
+	VMOVDQU64     2816(R10), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35308,51 +35028,51 @@ turn:
 	VMULPS.BCST   80(SI)(AX*2), Z5, Z0
 	VFMADD231PS   Z0, Z12, Z9
 	PREFETCHT1    768(DI)
-	PREFETCHT1    832(R8)
+	PREFETCHT1    832(DI)
 	PREFETCHT1    896(DI)
-	PREFETCHT1    960(R8)
+	PREFETCHT1    960(DI)
 	PREFETCHT1    1024(DI)
-	PREFETCHT1    1088(R8)
-	VPMOVSXBD     128(R10), Z4
+	PREFETCHT1    1088(DI)
+	VPMOVSXBD     128(R9), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     144(R10), Z5
+	VPMOVSXBD     144(R9), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  140(SI), Z10
 	VPBROADCASTD  140(SI)(AX*1), Z11
 	VPBROADCASTD  140(SI)(AX*2), Z12
-	VMOVDQU64     320(R9), Z13
+	VMOVDQU64     320(R8), Z13
 	VPSRLW        $0x04, Z13, Z13
 	VPANDD        Z1, Z13, Z13
-	VMOVDQU64     2368(R11), Z0
+	VMOVDQU64     2368(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 96(SI), Z13, Z10
 	VPDPBUSD.BCST 96(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 96(SI)(AX*2), Z13, Z12
-	VMOVDQU64     384(R9), Z13
+	VMOVDQU64     384(R8), Z13
 	VPSRLW        $0x04, Z13, Z13
 	VPANDD        Z1, Z13, Z13
-	VMOVDQU64     2432(R11), Z0
+	VMOVDQU64     2432(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 100(SI), Z13, Z10
 	VPDPBUSD.BCST 100(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 100(SI)(AX*2), Z13, Z12
-	VMOVDQU64     448(R9), Z13
+	VMOVDQU64     448(R8), Z13
 	VPSRLW        $0x04, Z13, Z13
 	VPANDD        Z1, Z13, Z13
-	VMOVDQU64     2496(R11), Z0
+	VMOVDQU64     2496(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 104(SI), Z13, Z10
 	VPDPBUSD.BCST 104(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 104(SI)(AX*2), Z13, Z12
-	VMOVDQU64     512(R9), Z13
+	VMOVDQU64     512(R8), Z13
 	VPSRLW        $0x04, Z13, Z13
 	VPANDD        Z1, Z13, Z13
-	VMOVDQU64     2560(R11), Z0
+	VMOVDQU64     2560(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 108(SI), Z13, Z10
@@ -35373,37 +35093,37 @@ turn:
 	VPSUBD.BCST   140(SI)(AX*1), Z11, Z11
 	VPBROADCASTD  136(SI)(AX*2), Z12
 	VPSUBD.BCST   140(SI)(AX*2), Z12, Z12
-	VMOVDQU64     576(R9), Z4
+	VMOVDQU64     576(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R11), Z0
+	VMOVDQU64     2624(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 112(SI), Z4, Z10
 	VPDPBUSD.BCST 112(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 112(SI)(AX*2), Z4, Z12
-	VMOVDQU64     640(R9), Z4
+	VMOVDQU64     640(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R11), Z0
+	VMOVDQU64     2688(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 116(SI), Z4, Z10
 	VPDPBUSD.BCST 116(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 116(SI)(AX*2), Z4, Z12
-	VMOVDQU64     704(R9), Z4
+	VMOVDQU64     704(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R11), Z0
+	VMOVDQU64     2752(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 120(SI), Z4, Z10
 	VPDPBUSD.BCST 120(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 120(SI)(AX*2), Z4, Z12
-	VMOVDQU64     768(R9), Z4
+	VMOVDQU64     768(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R11), Z0
+	VMOVDQU64     2816(R10), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 124(SI), Z4, Z10
@@ -35419,54 +35139,54 @@ turn:
 	VMULPS.BCST   128(SI)(AX*2), Z5, Z0
 	VFMADD231PS   Z0, Z12, Z9
 	PREFETCHT1    1152(DI)
-	PREFETCHT1    1216(R8)
+	PREFETCHT1    1216(DI)
 	PREFETCHT1    1280(DI)
-	PREFETCHT1    1344(R8)
+	PREFETCHT1    1344(DI)
 	PREFETCHT1    1408(DI)
-	PREFETCHT1    1472(R8)
-	VPMOVSXBD     160(R10), Z4
+	PREFETCHT1    1472(DI)
+	VPMOVSXBD     160(R9), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     176(R10), Z5
+	VPMOVSXBD     176(R9), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  188(SI), Z10
 	VPBROADCASTD  188(SI)(AX*1), Z11
 	VPBROADCASTD  188(SI)(AX*2), Z12
-	VMOVDQU64     832(R9), Z13
+	VMOVDQU64     832(R8), Z13
 	VPSRLW        $0x04, Z13, Z13
 	VPANDD        Z1, Z13, Z13
-	VMOVDQU64     2368(R11), Z0
+	VMOVDQU64     2368(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 144(SI), Z13, Z10
 	VPDPBUSD.BCST 144(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 144(SI)(AX*2), Z13, Z12
-	VMOVDQU64     896(R9), Z13
+	VMOVDQU64     896(R8), Z13
 	VPSRLW        $0x04, Z13, Z13
 	VPANDD        Z1, Z13, Z13
-	VMOVDQU64     2432(R11), Z0
+	VMOVDQU64     2432(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 148(SI), Z13, Z10
 	VPDPBUSD.BCST 148(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 148(SI)(AX*2), Z13, Z12
-	VMOVDQU64     960(R9), Z13
+	VMOVDQU64     960(R8), Z13
 	VPSRLW        $0x04, Z13, Z13
 	VPANDD        Z1, Z13, Z13
-	VMOVDQU64     2496(R11), Z0
+	VMOVDQU64     2496(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
 	VPDPBUSD.BCST 152(SI), Z13, Z10
 	VPDPBUSD.BCST 152(SI)(AX*1), Z13, Z11
 	VPDPBUSD.BCST 152(SI)(AX*2), Z13, Z12
-	VMOVDQU64     1024(R9), Z13
+	VMOVDQU64     1024(R8), Z13
 	VPSRLW        $0x04, Z13, Z13
 	VPANDD        Z1, Z13, Z13
-	VMOVDQU64     2560(R11), Z0
+	VMOVDQU64     2560(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z13
 	VPADDB        Z3, Z13, Z13
@@ -35488,40 +35208,40 @@ turn:
 	VPSUBD.BCST   188(SI)(AX*1), Z11, Z11
 	VPBROADCASTD  184(SI)(AX*2), Z12
 	VPSUBD.BCST   188(SI)(AX*2), Z12, Z12
-	VMOVDQU64     1088(R9), Z4
+	VMOVDQU64     1088(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R11), Z0
+	VMOVDQU64     2624(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 160(SI), Z4, Z10
 	VPDPBUSD.BCST 160(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 160(SI)(AX*2), Z4, Z12
-	VMOVDQU64     1152(R9), Z4
+	VMOVDQU64     1152(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R11), Z0
+	VMOVDQU64     2688(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 164(SI), Z4, Z10
 	VPDPBUSD.BCST 164(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 164(SI)(AX*2), Z4, Z12
-	VMOVDQU64     1216(R9), Z4
+	VMOVDQU64     1216(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R11), Z0
+	VMOVDQU64     2752(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 168(SI), Z4, Z10
 	VPDPBUSD.BCST 168(SI)(AX*1), Z4, Z11
 	VPDPBUSD.BCST 168(SI)(AX*2), Z4, Z12
-	VMOVDQU64     1280(R9), Z4
+	VMOVDQU64     1280(R8), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R11), Z0
+	VMOVDQU64     2816(R10), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35538,10 +35258,9 @@ turn:
 	VMULPS.BCST   176(SI)(AX*2), Z5, Z0
 	VFMADD231PS   Z0, Z12, Z9
 	ADDQ          $+1536, DI
-	ADDQ          $+1536, R8
-	ADDQ          $+1024, R9
-	ADDQ          $+128, R10
-	ADDQ          $+512, R11
+	ADDQ          $+1024, R8
+	ADDQ          $+128, R9
+	ADDQ          $+512, R10
 	ADDQ          $+192, SI
 	SUBQ          $+4, DX
 	TESTQ         $+7, DX
@@ -35572,9 +35291,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ6_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ6_K_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ6_K_4_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ6_K_4_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -35585,10 +35304,8 @@ TEXT ·fewQ6_K_4_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -35607,38 +35324,37 @@ segment:
 	VPXORD  Z10, Z10, Z10
 
 unit:
+	MOVQ       CX, R9
 	MOVQ       CX, R10
 	MOVQ       CX, R11
-	MOVQ       CX, R12
 	PREFETCHT1 (R8)
-	PREFETCHT1 64(R9)
+	PREFETCHT1 64(R8)
 	PREFETCHT1 128(R8)
-	PREFETCHT1 192(R9)
+	PREFETCHT1 192(R8)
 	PREFETCHT1 256(R8)
 	ADDQ       $+320, R8
-	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
-	VPMOVSXBD     64(R11), Z4
+	PREFETCHT1    320(R8)
+	VPMOVSXBD     64(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     80(R11), Z5
+	VPMOVSXBD     80(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  44(SI), Z11
 	VPBROADCASTD  44(SI)(AX*1), Z12
 	VPBROADCASTD  44(SI)(AX*2), Z13
 	VPBROADCASTD  44(DI), Z14
-	VPANDD        320(R10), Z1, Z15
-	VMOVDQU64     2368(R12), Z0
+	VPANDD        320(R9), Z1, Z15
+	VMOVDQU64     2368(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -35646,8 +35362,8 @@ turn:
 	VPDPBUSD.BCST (SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST (SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST (DI), Z15, Z14
-	VPANDD        384(R10), Z1, Z15
-	VMOVDQU64     2432(R12), Z0
+	VPANDD        384(R9), Z1, Z15
+	VMOVDQU64     2432(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -35655,8 +35371,8 @@ turn:
 	VPDPBUSD.BCST 4(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 4(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 4(DI), Z15, Z14
-	VPANDD        448(R10), Z1, Z15
-	VMOVDQU64     2496(R12), Z0
+	VPANDD        448(R9), Z1, Z15
+	VMOVDQU64     2496(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -35664,8 +35380,8 @@ turn:
 	VPDPBUSD.BCST 8(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 8(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 8(DI), Z15, Z14
-	VPANDD        512(R10), Z1, Z15
-	VMOVDQU64     2560(R12), Z0
+	VPANDD        512(R9), Z1, Z15
+	VMOVDQU64     2560(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -35693,8 +35409,8 @@ turn:
 	VPSUBD.BCST   44(SI)(AX*2), Z13, Z13
 	VPBROADCASTD  40(DI), Z14
 	VPSUBD.BCST   44(DI), Z14, Z14
-	VPANDD        576(R10), Z1, Z4
-	VMOVDQU64     2624(R12), Z0
+	VPANDD        576(R9), Z1, Z4
+	VMOVDQU64     2624(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35702,8 +35418,8 @@ turn:
 	VPDPBUSD.BCST 16(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 16(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 16(DI), Z4, Z14
-	VPANDD        640(R10), Z1, Z4
-	VMOVDQU64     2688(R12), Z0
+	VPANDD        640(R9), Z1, Z4
+	VMOVDQU64     2688(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35711,8 +35427,8 @@ turn:
 	VPDPBUSD.BCST 20(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 20(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 20(DI), Z4, Z14
-	VPANDD        704(R10), Z1, Z4
-	VMOVDQU64     2752(R12), Z0
+	VPANDD        704(R9), Z1, Z4
+	VMOVDQU64     2752(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35720,8 +35436,8 @@ turn:
 	VPDPBUSD.BCST 24(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 24(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 24(DI), Z4, Z14
-	VPANDD        768(R10), Z1, Z4
-	VMOVDQU64     2816(R12), Z0
+	VPANDD        768(R9), Z1, Z4
+	VMOVDQU64     2816(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35742,23 +35458,23 @@ turn:
 	VMULPS.BCST   32(DI), Z5, Z0
 	VFMADD231PS   Z0, Z14, Z10
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
-	VPMOVSXBD     96(R11), Z4
+	PREFETCHT1    704(R8)
+	VPMOVSXBD     96(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     112(R11), Z5
+	VPMOVSXBD     112(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  92(SI), Z11
 	VPBROADCASTD  92(SI)(AX*1), Z12
 	VPBROADCASTD  92(SI)(AX*2), Z13
 	VPBROADCASTD  92(DI), Z14
-	VPANDD        832(R10), Z1, Z15
-	VMOVDQU64     2368(R12), Z0
+	VPANDD        832(R9), Z1, Z15
+	VMOVDQU64     2368(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -35766,8 +35482,8 @@ turn:
 	VPDPBUSD.BCST 48(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 48(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 48(DI), Z15, Z14
-	VPANDD        896(R10), Z1, Z15
-	VMOVDQU64     2432(R12), Z0
+	VPANDD        896(R9), Z1, Z15
+	VMOVDQU64     2432(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -35775,8 +35491,8 @@ turn:
 	VPDPBUSD.BCST 52(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 52(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 52(DI), Z15, Z14
-	VPANDD        960(R10), Z1, Z15
-	VMOVDQU64     2496(R12), Z0
+	VPANDD        960(R9), Z1, Z15
+	VMOVDQU64     2496(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -35784,8 +35500,8 @@ turn:
 	VPDPBUSD.BCST 56(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 56(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 56(DI), Z15, Z14
-	VPANDD        1024(R10), Z1, Z15
-	VMOVDQU64     2560(R12), Z0
+	VPANDD        1024(R9), Z1, Z15
+	VMOVDQU64     2560(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -35813,8 +35529,8 @@ turn:
 	VPSUBD.BCST   92(SI)(AX*2), Z13, Z13
 	VPBROADCASTD  88(DI), Z14
 	VPSUBD.BCST   92(DI), Z14, Z14
-	VPANDD        1088(R10), Z1, Z4
-	VMOVDQU64     2624(R12), Z0
+	VPANDD        1088(R9), Z1, Z4
+	VMOVDQU64     2624(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35822,8 +35538,8 @@ turn:
 	VPDPBUSD.BCST 64(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 64(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 64(DI), Z4, Z14
-	VPANDD        1152(R10), Z1, Z4
-	VMOVDQU64     2688(R12), Z0
+	VPANDD        1152(R9), Z1, Z4
+	VMOVDQU64     2688(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35831,8 +35547,8 @@ turn:
 	VPDPBUSD.BCST 68(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 68(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 68(DI), Z4, Z14
-	VPANDD        1216(R10), Z1, Z4
-	VMOVDQU64     2752(R12), Z0
+	VPANDD        1216(R9), Z1, Z4
+	VMOVDQU64     2752(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35840,8 +35556,8 @@ turn:
 	VPDPBUSD.BCST 72(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 72(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 72(DI), Z4, Z14
-	VPANDD        1280(R10), Z1, Z4
-	VMOVDQU64     2816(R12), Z0
+	VPANDD        1280(R9), Z1, Z4
+	VMOVDQU64     2816(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -35862,55 +35578,55 @@ turn:
 	VMULPS.BCST   80(DI), Z5, Z0
 	VFMADD231PS   Z0, Z14, Z10
 	PREFETCHT1    768(R8)
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
-	PREFETCHT1    1088(R9)
-	VPMOVSXBD     128(R11), Z4
+	PREFETCHT1    1088(R8)
+	VPMOVSXBD     128(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     144(R11), Z5
+	VPMOVSXBD     144(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  140(SI), Z11
 	VPBROADCASTD  140(SI)(AX*1), Z12
 	VPBROADCASTD  140(SI)(AX*2), Z13
 	VPBROADCASTD  140(DI), Z14
-	VMOVDQU64     320(R10), Z15
+	VMOVDQU64     320(R9), Z15
 	VPSRLW        $0x04, Z15, Z15
 	VPANDD        Z1, Z15, Z15
-	VMOVDQU64     2368(R12), Z0
+	VMOVDQU64     2368(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
 	VPDPBUSD.BCST 96(SI), Z15, Z11
 	VPDPBUSD.BCST 96(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 96(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 96(DI), Z15, Z14
-	VMOVDQU64     384(R10), Z15
+	VMOVDQU64     384(R9), Z15
 	VPSRLW        $0x04, Z15, Z15
 	VPANDD        Z1, Z15, Z15
-	VMOVDQU64     2432(R12), Z0
+	VMOVDQU64     2432(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
 	VPDPBUSD.BCST 100(SI), Z15, Z11
 	VPDPBUSD.BCST 100(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 100(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 100(DI), Z15, Z14
-	VMOVDQU64     448(R10), Z15
+	VMOVDQU64     448(R9), Z15
 	VPSRLW        $0x04, Z15, Z15
 	VPANDD        Z1, Z15, Z15
-	VMOVDQU64     2496(R12), Z0
+	VMOVDQU64     2496(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
 	VPDPBUSD.BCST 104(SI), Z15, Z11
 	VPDPBUSD.BCST 104(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 104(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 104(DI), Z15, Z14
-	VMOVDQU64     512(R10), Z15
+	VMOVDQU64     512(R9), Z15
 	VPSRLW        $0x04, Z15, Z15
 	VPANDD        Z1, Z15, Z15
-	VMOVDQU64     2560(R12), Z0
+	VMOVDQU64     2560(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
 	VPDPBUSD.BCST 108(SI), Z15, Z11
@@ -35937,40 +35653,40 @@ turn:
 	VPSUBD.BCST   140(SI)(AX*2), Z13, Z13
 	VPBROADCASTD  136(DI), Z14
 	VPSUBD.BCST   140(DI), Z14, Z14
-	VMOVDQU64     576(R10), Z4
+	VMOVDQU64     576(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R12), Z0
+	VMOVDQU64     2624(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 112(SI), Z4, Z11
 	VPDPBUSD.BCST 112(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 112(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 112(DI), Z4, Z14
-	VMOVDQU64     640(R10), Z4
+	VMOVDQU64     640(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R12), Z0
+	VMOVDQU64     2688(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 116(SI), Z4, Z11
 	VPDPBUSD.BCST 116(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 116(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 116(DI), Z4, Z14
-	VMOVDQU64     704(R10), Z4
+	VMOVDQU64     704(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R12), Z0
+	VMOVDQU64     2752(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 120(SI), Z4, Z11
 	VPDPBUSD.BCST 120(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 120(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 120(DI), Z4, Z14
-	VMOVDQU64     768(R10), Z4
+	VMOVDQU64     768(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R12), Z0
+	VMOVDQU64     2816(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 124(SI), Z4, Z11
@@ -35990,25 +35706,25 @@ turn:
 	VMULPS.BCST   128(DI), Z5, Z0
 	VFMADD231PS   Z0, Z14, Z10
 	PREFETCHT1    1152(R8)
-	PREFETCHT1    1216(R9)
+	PREFETCHT1    1216(R8)
 	PREFETCHT1    1280(R8)
-	PREFETCHT1    1344(R9)
+	PREFETCHT1    1344(R8)
 	PREFETCHT1    1408(R8)
-	PREFETCHT1    1472(R9)
-	VPMOVSXBD     160(R11), Z4
+	PREFETCHT1    1472(R8)
+	VPMOVSXBD     160(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     176(R11), Z5
+	VPMOVSXBD     176(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  188(SI), Z11
 	VPBROADCASTD  188(SI)(AX*1), Z12
 	VPBROADCASTD  188(SI)(AX*2), Z13
 	VPBROADCASTD  188(DI), Z14
-	VMOVDQU64     832(R10), Z15
+	VMOVDQU64     832(R9), Z15
 	VPSRLW        $0x04, Z15, Z15
 	VPANDD        Z1, Z15, Z15
-	VMOVDQU64     2368(R12), Z0
+	VMOVDQU64     2368(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -36016,10 +35732,10 @@ turn:
 	VPDPBUSD.BCST 144(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 144(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 144(DI), Z15, Z14
-	VMOVDQU64     896(R10), Z15
+	VMOVDQU64     896(R9), Z15
 	VPSRLW        $0x04, Z15, Z15
 	VPANDD        Z1, Z15, Z15
-	VMOVDQU64     2432(R12), Z0
+	VMOVDQU64     2432(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -36027,10 +35743,10 @@ turn:
 	VPDPBUSD.BCST 148(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 148(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 148(DI), Z15, Z14
-	VMOVDQU64     960(R10), Z15
+	VMOVDQU64     960(R9), Z15
 	VPSRLW        $0x04, Z15, Z15
 	VPANDD        Z1, Z15, Z15
-	VMOVDQU64     2496(R12), Z0
+	VMOVDQU64     2496(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -36038,10 +35754,10 @@ turn:
 	VPDPBUSD.BCST 152(SI)(AX*1), Z15, Z12
 	VPDPBUSD.BCST 152(SI)(AX*2), Z15, Z13
 	VPDPBUSD.BCST 152(DI), Z15, Z14
-	VMOVDQU64     1024(R10), Z15
+	VMOVDQU64     1024(R9), Z15
 	VPSRLW        $0x04, Z15, Z15
 	VPANDD        Z1, Z15, Z15
-	VMOVDQU64     2560(R12), Z0
+	VMOVDQU64     2560(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z15
 	VPADDB        Z3, Z15, Z15
@@ -36069,10 +35785,10 @@ turn:
 	VPSUBD.BCST   188(SI)(AX*2), Z13, Z13
 	VPBROADCASTD  184(DI), Z14
 	VPSUBD.BCST   188(DI), Z14, Z14
-	VMOVDQU64     1088(R10), Z4
+	VMOVDQU64     1088(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R12), Z0
+	VMOVDQU64     2624(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36080,10 +35796,10 @@ turn:
 	VPDPBUSD.BCST 160(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 160(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 160(DI), Z4, Z14
-	VMOVDQU64     1152(R10), Z4
+	VMOVDQU64     1152(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R12), Z0
+	VMOVDQU64     2688(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36091,10 +35807,10 @@ turn:
 	VPDPBUSD.BCST 164(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 164(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 164(DI), Z4, Z14
-	VMOVDQU64     1216(R10), Z4
+	VMOVDQU64     1216(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R12), Z0
+	VMOVDQU64     2752(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36102,10 +35818,10 @@ turn:
 	VPDPBUSD.BCST 168(SI)(AX*1), Z4, Z12
 	VPDPBUSD.BCST 168(SI)(AX*2), Z4, Z13
 	VPDPBUSD.BCST 168(DI), Z4, Z14
-	VMOVDQU64     1280(R10), Z4
+	VMOVDQU64     1280(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R12), Z0
+	VMOVDQU64     2816(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36126,10 +35842,9 @@ turn:
 	VMULPS.BCST   176(DI), Z5, Z0
 	VFMADD231PS   Z0, Z14, Z10
 	ADDQ          $+1536, R8
-	ADDQ          $+1536, R9
-	ADDQ          $+1024, R10
-	ADDQ          $+128, R11
-	ADDQ          $+512, R12
+	ADDQ          $+1024, R9
+	ADDQ          $+128, R10
+	ADDQ          $+512, R11
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	SUBQ          $+4, DX
@@ -36165,9 +35880,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ6_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ6_K_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ6_K_5_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ6_K_5_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -36178,10 +35893,8 @@ TEXT ·fewQ6_K_5_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -36201,30 +35914,29 @@ segment:
 	VPXORD  Z11, Z11, Z11
 
 unit:
+	MOVQ       CX, R9
 	MOVQ       CX, R10
 	MOVQ       CX, R11
-	MOVQ       CX, R12
 	PREFETCHT1 (R8)
-	PREFETCHT1 64(R9)
+	PREFETCHT1 64(R8)
 	PREFETCHT1 128(R8)
-	PREFETCHT1 192(R9)
+	PREFETCHT1 192(R8)
 	PREFETCHT1 256(R8)
 	ADDQ       $+320, R8
-	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
-	VPMOVSXBD     64(R11), Z4
+	PREFETCHT1    320(R8)
+	VPMOVSXBD     64(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     80(R11), Z5
+	VPMOVSXBD     80(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  44(SI), Z12
@@ -36232,8 +35944,8 @@ turn:
 	VPBROADCASTD  44(SI)(AX*2), Z14
 	VPBROADCASTD  44(DI), Z15
 	VPBROADCASTD  44(DI)(AX*1), Z16
-	VPANDD        320(R10), Z1, Z17
-	VMOVDQU64     2368(R12), Z0
+	VPANDD        320(R9), Z1, Z17
+	VMOVDQU64     2368(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36242,8 +35954,8 @@ turn:
 	VPDPBUSD.BCST (SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST (DI), Z17, Z15
 	VPDPBUSD.BCST (DI)(AX*1), Z17, Z16
-	VPANDD        384(R10), Z1, Z17
-	VMOVDQU64     2432(R12), Z0
+	VPANDD        384(R9), Z1, Z17
+	VMOVDQU64     2432(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36252,8 +35964,8 @@ turn:
 	VPDPBUSD.BCST 4(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 4(DI), Z17, Z15
 	VPDPBUSD.BCST 4(DI)(AX*1), Z17, Z16
-	VPANDD        448(R10), Z1, Z17
-	VMOVDQU64     2496(R12), Z0
+	VPANDD        448(R9), Z1, Z17
+	VMOVDQU64     2496(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36262,8 +35974,8 @@ turn:
 	VPDPBUSD.BCST 8(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 8(DI), Z17, Z15
 	VPDPBUSD.BCST 8(DI)(AX*1), Z17, Z16
-	VPANDD        512(R10), Z1, Z17
-	VMOVDQU64     2560(R12), Z0
+	VPANDD        512(R9), Z1, Z17
+	VMOVDQU64     2560(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36297,8 +36009,8 @@ turn:
 	VPSUBD.BCST   44(DI), Z15, Z15
 	VPBROADCASTD  40(DI)(AX*1), Z16
 	VPSUBD.BCST   44(DI)(AX*1), Z16, Z16
-	VPANDD        576(R10), Z1, Z4
-	VMOVDQU64     2624(R12), Z0
+	VPANDD        576(R9), Z1, Z4
+	VMOVDQU64     2624(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36307,8 +36019,8 @@ turn:
 	VPDPBUSD.BCST 16(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 16(DI), Z4, Z15
 	VPDPBUSD.BCST 16(DI)(AX*1), Z4, Z16
-	VPANDD        640(R10), Z1, Z4
-	VMOVDQU64     2688(R12), Z0
+	VPANDD        640(R9), Z1, Z4
+	VMOVDQU64     2688(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36317,8 +36029,8 @@ turn:
 	VPDPBUSD.BCST 20(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 20(DI), Z4, Z15
 	VPDPBUSD.BCST 20(DI)(AX*1), Z4, Z16
-	VPANDD        704(R10), Z1, Z4
-	VMOVDQU64     2752(R12), Z0
+	VPANDD        704(R9), Z1, Z4
+	VMOVDQU64     2752(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36327,8 +36039,8 @@ turn:
 	VPDPBUSD.BCST 24(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 24(DI), Z4, Z15
 	VPDPBUSD.BCST 24(DI)(AX*1), Z4, Z16
-	VPANDD        768(R10), Z1, Z4
-	VMOVDQU64     2816(R12), Z0
+	VPANDD        768(R9), Z1, Z4
+	VMOVDQU64     2816(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36353,15 +36065,15 @@ turn:
 	VMULPS.BCST   32(DI)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z16, Z11
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
-	VPMOVSXBD     96(R11), Z4
+	PREFETCHT1    704(R8)
+	VPMOVSXBD     96(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     112(R11), Z5
+	VPMOVSXBD     112(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  92(SI), Z12
@@ -36369,8 +36081,8 @@ turn:
 	VPBROADCASTD  92(SI)(AX*2), Z14
 	VPBROADCASTD  92(DI), Z15
 	VPBROADCASTD  92(DI)(AX*1), Z16
-	VPANDD        832(R10), Z1, Z17
-	VMOVDQU64     2368(R12), Z0
+	VPANDD        832(R9), Z1, Z17
+	VMOVDQU64     2368(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36379,8 +36091,8 @@ turn:
 	VPDPBUSD.BCST 48(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 48(DI), Z17, Z15
 	VPDPBUSD.BCST 48(DI)(AX*1), Z17, Z16
-	VPANDD        896(R10), Z1, Z17
-	VMOVDQU64     2432(R12), Z0
+	VPANDD        896(R9), Z1, Z17
+	VMOVDQU64     2432(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36389,8 +36101,8 @@ turn:
 	VPDPBUSD.BCST 52(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 52(DI), Z17, Z15
 	VPDPBUSD.BCST 52(DI)(AX*1), Z17, Z16
-	VPANDD        960(R10), Z1, Z17
-	VMOVDQU64     2496(R12), Z0
+	VPANDD        960(R9), Z1, Z17
+	VMOVDQU64     2496(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36399,8 +36111,8 @@ turn:
 	VPDPBUSD.BCST 56(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 56(DI), Z17, Z15
 	VPDPBUSD.BCST 56(DI)(AX*1), Z17, Z16
-	VPANDD        1024(R10), Z1, Z17
-	VMOVDQU64     2560(R12), Z0
+	VPANDD        1024(R9), Z1, Z17
+	VMOVDQU64     2560(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36434,8 +36146,8 @@ turn:
 	VPSUBD.BCST   92(DI), Z15, Z15
 	VPBROADCASTD  88(DI)(AX*1), Z16
 	VPSUBD.BCST   92(DI)(AX*1), Z16, Z16
-	VPANDD        1088(R10), Z1, Z4
-	VMOVDQU64     2624(R12), Z0
+	VPANDD        1088(R9), Z1, Z4
+	VMOVDQU64     2624(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36444,8 +36156,8 @@ turn:
 	VPDPBUSD.BCST 64(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 64(DI), Z4, Z15
 	VPDPBUSD.BCST 64(DI)(AX*1), Z4, Z16
-	VPANDD        1152(R10), Z1, Z4
-	VMOVDQU64     2688(R12), Z0
+	VPANDD        1152(R9), Z1, Z4
+	VMOVDQU64     2688(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36454,8 +36166,8 @@ turn:
 	VPDPBUSD.BCST 68(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 68(DI), Z4, Z15
 	VPDPBUSD.BCST 68(DI)(AX*1), Z4, Z16
-	VPANDD        1216(R10), Z1, Z4
-	VMOVDQU64     2752(R12), Z0
+	VPANDD        1216(R9), Z1, Z4
+	VMOVDQU64     2752(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36464,8 +36176,8 @@ turn:
 	VPDPBUSD.BCST 72(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 72(DI), Z4, Z15
 	VPDPBUSD.BCST 72(DI)(AX*1), Z4, Z16
-	VPANDD        1280(R10), Z1, Z4
-	VMOVDQU64     2816(R12), Z0
+	VPANDD        1280(R9), Z1, Z4
+	VMOVDQU64     2816(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36490,15 +36202,15 @@ turn:
 	VMULPS.BCST   80(DI)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z16, Z11
 	PREFETCHT1    768(R8)
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
-	PREFETCHT1    1088(R9)
-	VPMOVSXBD     128(R11), Z4
+	PREFETCHT1    1088(R8)
+	VPMOVSXBD     128(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     144(R11), Z5
+	VPMOVSXBD     144(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  140(SI), Z12
@@ -36506,10 +36218,10 @@ turn:
 	VPBROADCASTD  140(SI)(AX*2), Z14
 	VPBROADCASTD  140(DI), Z15
 	VPBROADCASTD  140(DI)(AX*1), Z16
-	VMOVDQU64     320(R10), Z17
+	VMOVDQU64     320(R9), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VMOVDQU64     2368(R12), Z0
+	VMOVDQU64     2368(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
 	VPDPBUSD.BCST 96(SI), Z17, Z12
@@ -36517,10 +36229,10 @@ turn:
 	VPDPBUSD.BCST 96(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 96(DI), Z17, Z15
 	VPDPBUSD.BCST 96(DI)(AX*1), Z17, Z16
-	VMOVDQU64     384(R10), Z17
+	VMOVDQU64     384(R9), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VMOVDQU64     2432(R12), Z0
+	VMOVDQU64     2432(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
 	VPDPBUSD.BCST 100(SI), Z17, Z12
@@ -36528,10 +36240,10 @@ turn:
 	VPDPBUSD.BCST 100(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 100(DI), Z17, Z15
 	VPDPBUSD.BCST 100(DI)(AX*1), Z17, Z16
-	VMOVDQU64     448(R10), Z17
+	VMOVDQU64     448(R9), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VMOVDQU64     2496(R12), Z0
+	VMOVDQU64     2496(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
 	VPDPBUSD.BCST 104(SI), Z17, Z12
@@ -36539,10 +36251,10 @@ turn:
 	VPDPBUSD.BCST 104(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 104(DI), Z17, Z15
 	VPDPBUSD.BCST 104(DI)(AX*1), Z17, Z16
-	VMOVDQU64     512(R10), Z17
+	VMOVDQU64     512(R9), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VMOVDQU64     2560(R12), Z0
+	VMOVDQU64     2560(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
 	VPDPBUSD.BCST 108(SI), Z17, Z12
@@ -36575,10 +36287,10 @@ turn:
 	VPSUBD.BCST   140(DI), Z15, Z15
 	VPBROADCASTD  136(DI)(AX*1), Z16
 	VPSUBD.BCST   140(DI)(AX*1), Z16, Z16
-	VMOVDQU64     576(R10), Z4
+	VMOVDQU64     576(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R12), Z0
+	VMOVDQU64     2624(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 112(SI), Z4, Z12
@@ -36586,10 +36298,10 @@ turn:
 	VPDPBUSD.BCST 112(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 112(DI), Z4, Z15
 	VPDPBUSD.BCST 112(DI)(AX*1), Z4, Z16
-	VMOVDQU64     640(R10), Z4
+	VMOVDQU64     640(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R12), Z0
+	VMOVDQU64     2688(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 116(SI), Z4, Z12
@@ -36597,10 +36309,10 @@ turn:
 	VPDPBUSD.BCST 116(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 116(DI), Z4, Z15
 	VPDPBUSD.BCST 116(DI)(AX*1), Z4, Z16
-	VMOVDQU64     704(R10), Z4
+	VMOVDQU64     704(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R12), Z0
+	VMOVDQU64     2752(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 120(SI), Z4, Z12
@@ -36608,10 +36320,10 @@ turn:
 	VPDPBUSD.BCST 120(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 120(DI), Z4, Z15
 	VPDPBUSD.BCST 120(DI)(AX*1), Z4, Z16
-	VMOVDQU64     768(R10), Z4
+	VMOVDQU64     768(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R12), Z0
+	VMOVDQU64     2816(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 124(SI), Z4, Z12
@@ -36635,15 +36347,15 @@ turn:
 	VMULPS.BCST   128(DI)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z16, Z11
 	PREFETCHT1    1152(R8)
-	PREFETCHT1    1216(R9)
+	PREFETCHT1    1216(R8)
 	PREFETCHT1    1280(R8)
-	PREFETCHT1    1344(R9)
+	PREFETCHT1    1344(R8)
 	PREFETCHT1    1408(R8)
-	PREFETCHT1    1472(R9)
-	VPMOVSXBD     160(R11), Z4
+	PREFETCHT1    1472(R8)
+	VPMOVSXBD     160(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     176(R11), Z5
+	VPMOVSXBD     176(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  188(SI), Z12
@@ -36651,10 +36363,10 @@ turn:
 	VPBROADCASTD  188(SI)(AX*2), Z14
 	VPBROADCASTD  188(DI), Z15
 	VPBROADCASTD  188(DI)(AX*1), Z16
-	VMOVDQU64     832(R10), Z17
+	VMOVDQU64     832(R9), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VMOVDQU64     2368(R12), Z0
+	VMOVDQU64     2368(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36663,10 +36375,10 @@ turn:
 	VPDPBUSD.BCST 144(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 144(DI), Z17, Z15
 	VPDPBUSD.BCST 144(DI)(AX*1), Z17, Z16
-	VMOVDQU64     896(R10), Z17
+	VMOVDQU64     896(R9), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VMOVDQU64     2432(R12), Z0
+	VMOVDQU64     2432(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36675,10 +36387,10 @@ turn:
 	VPDPBUSD.BCST 148(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 148(DI), Z17, Z15
 	VPDPBUSD.BCST 148(DI)(AX*1), Z17, Z16
-	VMOVDQU64     960(R10), Z17
+	VMOVDQU64     960(R9), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VMOVDQU64     2496(R12), Z0
+	VMOVDQU64     2496(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36687,10 +36399,10 @@ turn:
 	VPDPBUSD.BCST 152(SI)(AX*2), Z17, Z14
 	VPDPBUSD.BCST 152(DI), Z17, Z15
 	VPDPBUSD.BCST 152(DI)(AX*1), Z17, Z16
-	VMOVDQU64     1024(R10), Z17
+	VMOVDQU64     1024(R9), Z17
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VMOVDQU64     2560(R12), Z0
+	VMOVDQU64     2560(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z17
 	VPADDB        Z3, Z17, Z17
@@ -36724,10 +36436,10 @@ turn:
 	VPSUBD.BCST   188(DI), Z15, Z15
 	VPBROADCASTD  184(DI)(AX*1), Z16
 	VPSUBD.BCST   188(DI)(AX*1), Z16, Z16
-	VMOVDQU64     1088(R10), Z4
+	VMOVDQU64     1088(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R12), Z0
+	VMOVDQU64     2624(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36736,10 +36448,10 @@ turn:
 	VPDPBUSD.BCST 160(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 160(DI), Z4, Z15
 	VPDPBUSD.BCST 160(DI)(AX*1), Z4, Z16
-	VMOVDQU64     1152(R10), Z4
+	VMOVDQU64     1152(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R12), Z0
+	VMOVDQU64     2688(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36748,10 +36460,10 @@ turn:
 	VPDPBUSD.BCST 164(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 164(DI), Z4, Z15
 	VPDPBUSD.BCST 164(DI)(AX*1), Z4, Z16
-	VMOVDQU64     1216(R10), Z4
+	VMOVDQU64     1216(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R12), Z0
+	VMOVDQU64     2752(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36760,10 +36472,10 @@ turn:
 	VPDPBUSD.BCST 168(SI)(AX*2), Z4, Z14
 	VPDPBUSD.BCST 168(DI), Z4, Z15
 	VPDPBUSD.BCST 168(DI)(AX*1), Z4, Z16
-	VMOVDQU64     1280(R10), Z4
+	VMOVDQU64     1280(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R12), Z0
+	VMOVDQU64     2816(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36788,10 +36500,9 @@ turn:
 	VMULPS.BCST   176(DI)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z16, Z11
 	ADDQ          $+1536, R8
-	ADDQ          $+1536, R9
-	ADDQ          $+1024, R10
-	ADDQ          $+128, R11
-	ADDQ          $+512, R12
+	ADDQ          $+1024, R9
+	ADDQ          $+128, R10
+	ADDQ          $+512, R11
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	SUBQ          $+4, DX
@@ -36831,9 +36542,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ6_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ6_K_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ6_K_6_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ6_K_6_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -36844,10 +36555,8 @@ TEXT ·fewQ6_K_6_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R8
+	MOVQ  ahead+64(FP), R8
 	ADDQ  CX, R8
-	MOVQ  odd+72(FP), R9
-	ADDQ  CX, R9
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -36868,30 +36577,29 @@ segment:
 	VPXORD  Z12, Z12, Z12
 
 unit:
+	MOVQ       CX, R9
 	MOVQ       CX, R10
 	MOVQ       CX, R11
-	MOVQ       CX, R12
 	PREFETCHT1 (R8)
-	PREFETCHT1 64(R9)
+	PREFETCHT1 64(R8)
 	PREFETCHT1 128(R8)
-	PREFETCHT1 192(R9)
+	PREFETCHT1 192(R8)
 	PREFETCHT1 256(R8)
 	ADDQ       $+320, R8
-	ADDQ       $+320, R9
 	VCVTPH2PS  (CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1    (R8)
-	PREFETCHT1    64(R9)
+	PREFETCHT1    64(R8)
 	PREFETCHT1    128(R8)
-	PREFETCHT1    192(R9)
+	PREFETCHT1    192(R8)
 	PREFETCHT1    256(R8)
-	PREFETCHT1    320(R9)
-	VPMOVSXBD     64(R11), Z4
+	PREFETCHT1    320(R8)
+	VPMOVSXBD     64(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     80(R11), Z5
+	VPMOVSXBD     80(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  44(SI), Z13
@@ -36900,8 +36608,8 @@ turn:
 	VPBROADCASTD  44(DI), Z16
 	VPBROADCASTD  44(DI)(AX*1), Z17
 	VPBROADCASTD  44(DI)(AX*2), Z18
-	VPANDD        320(R10), Z1, Z19
-	VMOVDQU64     2368(R12), Z0
+	VPANDD        320(R9), Z1, Z19
+	VMOVDQU64     2368(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -36911,8 +36619,8 @@ turn:
 	VPDPBUSD.BCST (DI), Z19, Z16
 	VPDPBUSD.BCST (DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST (DI)(AX*2), Z19, Z18
-	VPANDD        384(R10), Z1, Z19
-	VMOVDQU64     2432(R12), Z0
+	VPANDD        384(R9), Z1, Z19
+	VMOVDQU64     2432(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -36922,8 +36630,8 @@ turn:
 	VPDPBUSD.BCST 4(DI), Z19, Z16
 	VPDPBUSD.BCST 4(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 4(DI)(AX*2), Z19, Z18
-	VPANDD        448(R10), Z1, Z19
-	VMOVDQU64     2496(R12), Z0
+	VPANDD        448(R9), Z1, Z19
+	VMOVDQU64     2496(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -36933,8 +36641,8 @@ turn:
 	VPDPBUSD.BCST 8(DI), Z19, Z16
 	VPDPBUSD.BCST 8(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 8(DI)(AX*2), Z19, Z18
-	VPANDD        512(R10), Z1, Z19
-	VMOVDQU64     2560(R12), Z0
+	VPANDD        512(R9), Z1, Z19
+	VMOVDQU64     2560(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -36974,8 +36682,8 @@ turn:
 	VPSUBD.BCST   44(DI)(AX*1), Z17, Z17
 	VPBROADCASTD  40(DI)(AX*2), Z18
 	VPSUBD.BCST   44(DI)(AX*2), Z18, Z18
-	VPANDD        576(R10), Z1, Z4
-	VMOVDQU64     2624(R12), Z0
+	VPANDD        576(R9), Z1, Z4
+	VMOVDQU64     2624(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36985,8 +36693,8 @@ turn:
 	VPDPBUSD.BCST 16(DI), Z4, Z16
 	VPDPBUSD.BCST 16(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 16(DI)(AX*2), Z4, Z18
-	VPANDD        640(R10), Z1, Z4
-	VMOVDQU64     2688(R12), Z0
+	VPANDD        640(R9), Z1, Z4
+	VMOVDQU64     2688(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -36996,8 +36704,8 @@ turn:
 	VPDPBUSD.BCST 20(DI), Z4, Z16
 	VPDPBUSD.BCST 20(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 20(DI)(AX*2), Z4, Z18
-	VPANDD        704(R10), Z1, Z4
-	VMOVDQU64     2752(R12), Z0
+	VPANDD        704(R9), Z1, Z4
+	VMOVDQU64     2752(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37007,8 +36715,8 @@ turn:
 	VPDPBUSD.BCST 24(DI), Z4, Z16
 	VPDPBUSD.BCST 24(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 24(DI)(AX*2), Z4, Z18
-	VPANDD        768(R10), Z1, Z4
-	VMOVDQU64     2816(R12), Z0
+	VPANDD        768(R9), Z1, Z4
+	VMOVDQU64     2816(R11), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37037,15 +36745,15 @@ turn:
 	VMULPS.BCST   32(DI)(AX*2), Z5, Z0
 	VFMADD231PS   Z0, Z18, Z12
 	PREFETCHT1    384(R8)
-	PREFETCHT1    448(R9)
+	PREFETCHT1    448(R8)
 	PREFETCHT1    512(R8)
-	PREFETCHT1    576(R9)
+	PREFETCHT1    576(R8)
 	PREFETCHT1    640(R8)
-	PREFETCHT1    704(R9)
-	VPMOVSXBD     96(R11), Z4
+	PREFETCHT1    704(R8)
+	VPMOVSXBD     96(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     112(R11), Z5
+	VPMOVSXBD     112(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  92(SI), Z13
@@ -37054,8 +36762,8 @@ turn:
 	VPBROADCASTD  92(DI), Z16
 	VPBROADCASTD  92(DI)(AX*1), Z17
 	VPBROADCASTD  92(DI)(AX*2), Z18
-	VPANDD        832(R10), Z1, Z19
-	VMOVDQU64     2368(R12), Z0
+	VPANDD        832(R9), Z1, Z19
+	VMOVDQU64     2368(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -37065,8 +36773,8 @@ turn:
 	VPDPBUSD.BCST 48(DI), Z19, Z16
 	VPDPBUSD.BCST 48(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 48(DI)(AX*2), Z19, Z18
-	VPANDD        896(R10), Z1, Z19
-	VMOVDQU64     2432(R12), Z0
+	VPANDD        896(R9), Z1, Z19
+	VMOVDQU64     2432(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -37076,8 +36784,8 @@ turn:
 	VPDPBUSD.BCST 52(DI), Z19, Z16
 	VPDPBUSD.BCST 52(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 52(DI)(AX*2), Z19, Z18
-	VPANDD        960(R10), Z1, Z19
-	VMOVDQU64     2496(R12), Z0
+	VPANDD        960(R9), Z1, Z19
+	VMOVDQU64     2496(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -37087,8 +36795,8 @@ turn:
 	VPDPBUSD.BCST 56(DI), Z19, Z16
 	VPDPBUSD.BCST 56(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 56(DI)(AX*2), Z19, Z18
-	VPANDD        1024(R10), Z1, Z19
-	VMOVDQU64     2560(R12), Z0
+	VPANDD        1024(R9), Z1, Z19
+	VMOVDQU64     2560(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -37128,8 +36836,8 @@ turn:
 	VPSUBD.BCST   92(DI)(AX*1), Z17, Z17
 	VPBROADCASTD  88(DI)(AX*2), Z18
 	VPSUBD.BCST   92(DI)(AX*2), Z18, Z18
-	VPANDD        1088(R10), Z1, Z4
-	VMOVDQU64     2624(R12), Z0
+	VPANDD        1088(R9), Z1, Z4
+	VMOVDQU64     2624(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37139,8 +36847,8 @@ turn:
 	VPDPBUSD.BCST 64(DI), Z4, Z16
 	VPDPBUSD.BCST 64(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 64(DI)(AX*2), Z4, Z18
-	VPANDD        1152(R10), Z1, Z4
-	VMOVDQU64     2688(R12), Z0
+	VPANDD        1152(R9), Z1, Z4
+	VMOVDQU64     2688(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37150,8 +36858,8 @@ turn:
 	VPDPBUSD.BCST 68(DI), Z4, Z16
 	VPDPBUSD.BCST 68(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 68(DI)(AX*2), Z4, Z18
-	VPANDD        1216(R10), Z1, Z4
-	VMOVDQU64     2752(R12), Z0
+	VPANDD        1216(R9), Z1, Z4
+	VMOVDQU64     2752(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37161,8 +36869,8 @@ turn:
 	VPDPBUSD.BCST 72(DI), Z4, Z16
 	VPDPBUSD.BCST 72(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 72(DI)(AX*2), Z4, Z18
-	VPANDD        1280(R10), Z1, Z4
-	VMOVDQU64     2816(R12), Z0
+	VPANDD        1280(R9), Z1, Z4
+	VMOVDQU64     2816(R11), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37191,15 +36899,15 @@ turn:
 	VMULPS.BCST   80(DI)(AX*2), Z5, Z0
 	VFMADD231PS   Z0, Z18, Z12
 	PREFETCHT1    768(R8)
-	PREFETCHT1    832(R9)
+	PREFETCHT1    832(R8)
 	PREFETCHT1    896(R8)
-	PREFETCHT1    960(R9)
+	PREFETCHT1    960(R8)
 	PREFETCHT1    1024(R8)
-	PREFETCHT1    1088(R9)
-	VPMOVSXBD     128(R11), Z4
+	PREFETCHT1    1088(R8)
+	VPMOVSXBD     128(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     144(R11), Z5
+	VPMOVSXBD     144(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  140(SI), Z13
@@ -37208,10 +36916,10 @@ turn:
 	VPBROADCASTD  140(DI), Z16
 	VPBROADCASTD  140(DI)(AX*1), Z17
 	VPBROADCASTD  140(DI)(AX*2), Z18
-	VMOVDQU64     320(R10), Z19
+	VMOVDQU64     320(R9), Z19
 	VPSRLW        $0x04, Z19, Z19
 	VPANDD        Z1, Z19, Z19
-	VMOVDQU64     2368(R12), Z0
+	VMOVDQU64     2368(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
 	VPDPBUSD.BCST 96(SI), Z19, Z13
@@ -37220,10 +36928,10 @@ turn:
 	VPDPBUSD.BCST 96(DI), Z19, Z16
 	VPDPBUSD.BCST 96(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 96(DI)(AX*2), Z19, Z18
-	VMOVDQU64     384(R10), Z19
+	VMOVDQU64     384(R9), Z19
 	VPSRLW        $0x04, Z19, Z19
 	VPANDD        Z1, Z19, Z19
-	VMOVDQU64     2432(R12), Z0
+	VMOVDQU64     2432(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
 	VPDPBUSD.BCST 100(SI), Z19, Z13
@@ -37232,10 +36940,10 @@ turn:
 	VPDPBUSD.BCST 100(DI), Z19, Z16
 	VPDPBUSD.BCST 100(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 100(DI)(AX*2), Z19, Z18
-	VMOVDQU64     448(R10), Z19
+	VMOVDQU64     448(R9), Z19
 	VPSRLW        $0x04, Z19, Z19
 	VPANDD        Z1, Z19, Z19
-	VMOVDQU64     2496(R12), Z0
+	VMOVDQU64     2496(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
 	VPDPBUSD.BCST 104(SI), Z19, Z13
@@ -37244,10 +36952,10 @@ turn:
 	VPDPBUSD.BCST 104(DI), Z19, Z16
 	VPDPBUSD.BCST 104(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 104(DI)(AX*2), Z19, Z18
-	VMOVDQU64     512(R10), Z19
+	VMOVDQU64     512(R9), Z19
 	VPSRLW        $0x04, Z19, Z19
 	VPANDD        Z1, Z19, Z19
-	VMOVDQU64     2560(R12), Z0
+	VMOVDQU64     2560(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
 	VPDPBUSD.BCST 108(SI), Z19, Z13
@@ -37286,10 +36994,10 @@ turn:
 	VPSUBD.BCST   140(DI)(AX*1), Z17, Z17
 	VPBROADCASTD  136(DI)(AX*2), Z18
 	VPSUBD.BCST   140(DI)(AX*2), Z18, Z18
-	VMOVDQU64     576(R10), Z4
+	VMOVDQU64     576(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R12), Z0
+	VMOVDQU64     2624(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 112(SI), Z4, Z13
@@ -37298,10 +37006,10 @@ turn:
 	VPDPBUSD.BCST 112(DI), Z4, Z16
 	VPDPBUSD.BCST 112(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 112(DI)(AX*2), Z4, Z18
-	VMOVDQU64     640(R10), Z4
+	VMOVDQU64     640(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R12), Z0
+	VMOVDQU64     2688(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 116(SI), Z4, Z13
@@ -37310,10 +37018,10 @@ turn:
 	VPDPBUSD.BCST 116(DI), Z4, Z16
 	VPDPBUSD.BCST 116(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 116(DI)(AX*2), Z4, Z18
-	VMOVDQU64     704(R10), Z4
+	VMOVDQU64     704(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R12), Z0
+	VMOVDQU64     2752(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 120(SI), Z4, Z13
@@ -37322,10 +37030,10 @@ turn:
 	VPDPBUSD.BCST 120(DI), Z4, Z16
 	VPDPBUSD.BCST 120(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 120(DI)(AX*2), Z4, Z18
-	VMOVDQU64     768(R10), Z4
+	VMOVDQU64     768(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R12), Z0
+	VMOVDQU64     2816(R11), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 124(SI), Z4, Z13
@@ -37353,15 +37061,15 @@ turn:
 	VMULPS.BCST   128(DI)(AX*2), Z5, Z0
 	VFMADD231PS   Z0, Z18, Z12
 	PREFETCHT1    1152(R8)
-	PREFETCHT1    1216(R9)
+	PREFETCHT1    1216(R8)
 	PREFETCHT1    1280(R8)
-	PREFETCHT1    1344(R9)
+	PREFETCHT1    1344(R8)
 	PREFETCHT1    1408(R8)
-	PREFETCHT1    1472(R9)
-	VPMOVSXBD     160(R11), Z4
+	PREFETCHT1    1472(R8)
+	VPMOVSXBD     160(R10), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     176(R11), Z5
+	VPMOVSXBD     176(R10), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  188(SI), Z13
@@ -37370,10 +37078,10 @@ turn:
 	VPBROADCASTD  188(DI), Z16
 	VPBROADCASTD  188(DI)(AX*1), Z17
 	VPBROADCASTD  188(DI)(AX*2), Z18
-	VMOVDQU64     832(R10), Z19
+	VMOVDQU64     832(R9), Z19
 	VPSRLW        $0x04, Z19, Z19
 	VPANDD        Z1, Z19, Z19
-	VMOVDQU64     2368(R12), Z0
+	VMOVDQU64     2368(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -37383,10 +37091,10 @@ turn:
 	VPDPBUSD.BCST 144(DI), Z19, Z16
 	VPDPBUSD.BCST 144(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 144(DI)(AX*2), Z19, Z18
-	VMOVDQU64     896(R10), Z19
+	VMOVDQU64     896(R9), Z19
 	VPSRLW        $0x04, Z19, Z19
 	VPANDD        Z1, Z19, Z19
-	VMOVDQU64     2432(R12), Z0
+	VMOVDQU64     2432(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -37396,10 +37104,10 @@ turn:
 	VPDPBUSD.BCST 148(DI), Z19, Z16
 	VPDPBUSD.BCST 148(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 148(DI)(AX*2), Z19, Z18
-	VMOVDQU64     960(R10), Z19
+	VMOVDQU64     960(R9), Z19
 	VPSRLW        $0x04, Z19, Z19
 	VPANDD        Z1, Z19, Z19
-	VMOVDQU64     2496(R12), Z0
+	VMOVDQU64     2496(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -37409,10 +37117,10 @@ turn:
 	VPDPBUSD.BCST 152(DI), Z19, Z16
 	VPDPBUSD.BCST 152(DI)(AX*1), Z19, Z17
 	VPDPBUSD.BCST 152(DI)(AX*2), Z19, Z18
-	VMOVDQU64     1024(R10), Z19
+	VMOVDQU64     1024(R9), Z19
 	VPSRLW        $0x04, Z19, Z19
 	VPANDD        Z1, Z19, Z19
-	VMOVDQU64     2560(R12), Z0
+	VMOVDQU64     2560(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z19
 	VPADDB        Z3, Z19, Z19
@@ -37452,10 +37160,10 @@ turn:
 	VPSUBD.BCST   188(DI)(AX*1), Z17, Z17
 	VPBROADCASTD  184(DI)(AX*2), Z18
 	VPSUBD.BCST   188(DI)(AX*2), Z18, Z18
-	VMOVDQU64     1088(R10), Z4
+	VMOVDQU64     1088(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R12), Z0
+	VMOVDQU64     2624(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37465,10 +37173,10 @@ turn:
 	VPDPBUSD.BCST 160(DI), Z4, Z16
 	VPDPBUSD.BCST 160(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 160(DI)(AX*2), Z4, Z18
-	VMOVDQU64     1152(R10), Z4
+	VMOVDQU64     1152(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R12), Z0
+	VMOVDQU64     2688(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37478,10 +37186,10 @@ turn:
 	VPDPBUSD.BCST 164(DI), Z4, Z16
 	VPDPBUSD.BCST 164(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 164(DI)(AX*2), Z4, Z18
-	VMOVDQU64     1216(R10), Z4
+	VMOVDQU64     1216(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R12), Z0
+	VMOVDQU64     2752(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37491,10 +37199,10 @@ turn:
 	VPDPBUSD.BCST 168(DI), Z4, Z16
 	VPDPBUSD.BCST 168(DI)(AX*1), Z4, Z17
 	VPDPBUSD.BCST 168(DI)(AX*2), Z4, Z18
-	VMOVDQU64     1280(R10), Z4
+	VMOVDQU64     1280(R9), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R12), Z0
+	VMOVDQU64     2816(R11), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37523,10 +37231,9 @@ turn:
 	VMULPS.BCST   176(DI)(AX*2), Z5, Z0
 	VFMADD231PS   Z0, Z18, Z12
 	ADDQ          $+1536, R8
-	ADDQ          $+1536, R9
-	ADDQ          $+1024, R10
-	ADDQ          $+128, R11
-	ADDQ          $+512, R12
+	ADDQ          $+1024, R9
+	ADDQ          $+128, R10
+	ADDQ          $+512, R11
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	SUBQ          $+4, DX
@@ -37570,9 +37277,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ6_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ6_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ6_K_7_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ6_K_7_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -37583,10 +37290,8 @@ TEXT ·fewQ6_K_7_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -37610,30 +37315,29 @@ segment:
 	VPXORD  Z13, Z13, Z13
 
 unit:
+	MOVQ       CX, R10
 	MOVQ       CX, R11
 	MOVQ       CX, R12
-	MOVQ       CX, R13
 	PREFETCHT1 (R9)
-	PREFETCHT1 64(R10)
+	PREFETCHT1 64(R9)
 	PREFETCHT1 128(R9)
-	PREFETCHT1 192(R10)
+	PREFETCHT1 192(R9)
 	PREFETCHT1 256(R9)
 	ADDQ       $+320, R9
-	ADDQ       $+320, R10
 	VCVTPH2PS  (CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
-	PREFETCHT1    320(R10)
-	VPMOVSXBD     64(R12), Z4
+	PREFETCHT1    320(R9)
+	VPMOVSXBD     64(R11), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     80(R12), Z5
+	VPMOVSXBD     80(R11), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  44(SI), Z14
@@ -37643,8 +37347,8 @@ turn:
 	VPBROADCASTD  44(DI)(AX*1), Z18
 	VPBROADCASTD  44(DI)(AX*2), Z19
 	VPBROADCASTD  44(R8), Z20
-	VPANDD        320(R11), Z1, Z21
-	VMOVDQU64     2368(R13), Z0
+	VPANDD        320(R10), Z1, Z21
+	VMOVDQU64     2368(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -37655,8 +37359,8 @@ turn:
 	VPDPBUSD.BCST (DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST (DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST (R8), Z21, Z20
-	VPANDD        384(R11), Z1, Z21
-	VMOVDQU64     2432(R13), Z0
+	VPANDD        384(R10), Z1, Z21
+	VMOVDQU64     2432(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -37667,8 +37371,8 @@ turn:
 	VPDPBUSD.BCST 4(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 4(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 4(R8), Z21, Z20
-	VPANDD        448(R11), Z1, Z21
-	VMOVDQU64     2496(R13), Z0
+	VPANDD        448(R10), Z1, Z21
+	VMOVDQU64     2496(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -37679,8 +37383,8 @@ turn:
 	VPDPBUSD.BCST 8(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 8(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 8(R8), Z21, Z20
-	VPANDD        512(R11), Z1, Z21
-	VMOVDQU64     2560(R13), Z0
+	VPANDD        512(R10), Z1, Z21
+	VMOVDQU64     2560(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -37726,8 +37430,8 @@ turn:
 	VPSUBD.BCST   44(DI)(AX*2), Z19, Z19
 	VPBROADCASTD  40(R8), Z20
 	VPSUBD.BCST   44(R8), Z20, Z20
-	VPANDD        576(R11), Z1, Z4
-	VMOVDQU64     2624(R13), Z0
+	VPANDD        576(R10), Z1, Z4
+	VMOVDQU64     2624(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37738,8 +37442,8 @@ turn:
 	VPDPBUSD.BCST 16(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 16(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 16(R8), Z4, Z20
-	VPANDD        640(R11), Z1, Z4
-	VMOVDQU64     2688(R13), Z0
+	VPANDD        640(R10), Z1, Z4
+	VMOVDQU64     2688(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37750,8 +37454,8 @@ turn:
 	VPDPBUSD.BCST 20(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 20(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 20(R8), Z4, Z20
-	VPANDD        704(R11), Z1, Z4
-	VMOVDQU64     2752(R13), Z0
+	VPANDD        704(R10), Z1, Z4
+	VMOVDQU64     2752(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37762,8 +37466,8 @@ turn:
 	VPDPBUSD.BCST 24(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 24(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 24(R8), Z4, Z20
-	VPANDD        768(R11), Z1, Z4
-	VMOVDQU64     2816(R13), Z0
+	VPANDD        768(R10), Z1, Z4
+	VMOVDQU64     2816(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37796,15 +37500,15 @@ turn:
 	VMULPS.BCST   32(R8), Z5, Z0
 	VFMADD231PS   Z0, Z20, Z13
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
-	PREFETCHT1    576(R10)
+	PREFETCHT1    576(R9)
 	PREFETCHT1    640(R9)
-	PREFETCHT1    704(R10)
-	VPMOVSXBD     96(R12), Z4
+	PREFETCHT1    704(R9)
+	VPMOVSXBD     96(R11), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     112(R12), Z5
+	VPMOVSXBD     112(R11), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  92(SI), Z14
@@ -37814,8 +37518,8 @@ turn:
 	VPBROADCASTD  92(DI)(AX*1), Z18
 	VPBROADCASTD  92(DI)(AX*2), Z19
 	VPBROADCASTD  92(R8), Z20
-	VPANDD        832(R11), Z1, Z21
-	VMOVDQU64     2368(R13), Z0
+	VPANDD        832(R10), Z1, Z21
+	VMOVDQU64     2368(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -37826,8 +37530,8 @@ turn:
 	VPDPBUSD.BCST 48(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 48(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 48(R8), Z21, Z20
-	VPANDD        896(R11), Z1, Z21
-	VMOVDQU64     2432(R13), Z0
+	VPANDD        896(R10), Z1, Z21
+	VMOVDQU64     2432(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -37838,8 +37542,8 @@ turn:
 	VPDPBUSD.BCST 52(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 52(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 52(R8), Z21, Z20
-	VPANDD        960(R11), Z1, Z21
-	VMOVDQU64     2496(R13), Z0
+	VPANDD        960(R10), Z1, Z21
+	VMOVDQU64     2496(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -37850,8 +37554,8 @@ turn:
 	VPDPBUSD.BCST 56(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 56(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 56(R8), Z21, Z20
-	VPANDD        1024(R11), Z1, Z21
-	VMOVDQU64     2560(R13), Z0
+	VPANDD        1024(R10), Z1, Z21
+	VMOVDQU64     2560(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -37897,8 +37601,8 @@ turn:
 	VPSUBD.BCST   92(DI)(AX*2), Z19, Z19
 	VPBROADCASTD  88(R8), Z20
 	VPSUBD.BCST   92(R8), Z20, Z20
-	VPANDD        1088(R11), Z1, Z4
-	VMOVDQU64     2624(R13), Z0
+	VPANDD        1088(R10), Z1, Z4
+	VMOVDQU64     2624(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37909,8 +37613,8 @@ turn:
 	VPDPBUSD.BCST 64(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 64(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 64(R8), Z4, Z20
-	VPANDD        1152(R11), Z1, Z4
-	VMOVDQU64     2688(R13), Z0
+	VPANDD        1152(R10), Z1, Z4
+	VMOVDQU64     2688(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37921,8 +37625,8 @@ turn:
 	VPDPBUSD.BCST 68(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 68(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 68(R8), Z4, Z20
-	VPANDD        1216(R11), Z1, Z4
-	VMOVDQU64     2752(R13), Z0
+	VPANDD        1216(R10), Z1, Z4
+	VMOVDQU64     2752(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37933,8 +37637,8 @@ turn:
 	VPDPBUSD.BCST 72(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 72(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 72(R8), Z4, Z20
-	VPANDD        1280(R11), Z1, Z4
-	VMOVDQU64     2816(R13), Z0
+	VPANDD        1280(R10), Z1, Z4
+	VMOVDQU64     2816(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -37967,15 +37671,15 @@ turn:
 	VMULPS.BCST   80(R8), Z5, Z0
 	VFMADD231PS   Z0, Z20, Z13
 	PREFETCHT1    768(R9)
-	PREFETCHT1    832(R10)
+	PREFETCHT1    832(R9)
 	PREFETCHT1    896(R9)
-	PREFETCHT1    960(R10)
+	PREFETCHT1    960(R9)
 	PREFETCHT1    1024(R9)
-	PREFETCHT1    1088(R10)
-	VPMOVSXBD     128(R12), Z4
+	PREFETCHT1    1088(R9)
+	VPMOVSXBD     128(R11), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     144(R12), Z5
+	VPMOVSXBD     144(R11), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  140(SI), Z14
@@ -37985,10 +37689,10 @@ turn:
 	VPBROADCASTD  140(DI)(AX*1), Z18
 	VPBROADCASTD  140(DI)(AX*2), Z19
 	VPBROADCASTD  140(R8), Z20
-	VMOVDQU64     320(R11), Z21
+	VMOVDQU64     320(R10), Z21
 	VPSRLW        $0x04, Z21, Z21
 	VPANDD        Z1, Z21, Z21
-	VMOVDQU64     2368(R13), Z0
+	VMOVDQU64     2368(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
 	VPDPBUSD.BCST 96(SI), Z21, Z14
@@ -37998,10 +37702,10 @@ turn:
 	VPDPBUSD.BCST 96(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 96(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 96(R8), Z21, Z20
-	VMOVDQU64     384(R11), Z21
+	VMOVDQU64     384(R10), Z21
 	VPSRLW        $0x04, Z21, Z21
 	VPANDD        Z1, Z21, Z21
-	VMOVDQU64     2432(R13), Z0
+	VMOVDQU64     2432(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
 	VPDPBUSD.BCST 100(SI), Z21, Z14
@@ -38011,10 +37715,10 @@ turn:
 	VPDPBUSD.BCST 100(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 100(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 100(R8), Z21, Z20
-	VMOVDQU64     448(R11), Z21
+	VMOVDQU64     448(R10), Z21
 	VPSRLW        $0x04, Z21, Z21
 	VPANDD        Z1, Z21, Z21
-	VMOVDQU64     2496(R13), Z0
+	VMOVDQU64     2496(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
 	VPDPBUSD.BCST 104(SI), Z21, Z14
@@ -38024,10 +37728,10 @@ turn:
 	VPDPBUSD.BCST 104(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 104(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 104(R8), Z21, Z20
-	VMOVDQU64     512(R11), Z21
+	VMOVDQU64     512(R10), Z21
 	VPSRLW        $0x04, Z21, Z21
 	VPANDD        Z1, Z21, Z21
-	VMOVDQU64     2560(R13), Z0
+	VMOVDQU64     2560(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
 	VPDPBUSD.BCST 108(SI), Z21, Z14
@@ -38072,10 +37776,10 @@ turn:
 	VPSUBD.BCST   140(DI)(AX*2), Z19, Z19
 	VPBROADCASTD  136(R8), Z20
 	VPSUBD.BCST   140(R8), Z20, Z20
-	VMOVDQU64     576(R11), Z4
+	VMOVDQU64     576(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R13), Z0
+	VMOVDQU64     2624(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 112(SI), Z4, Z14
@@ -38085,10 +37789,10 @@ turn:
 	VPDPBUSD.BCST 112(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 112(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 112(R8), Z4, Z20
-	VMOVDQU64     640(R11), Z4
+	VMOVDQU64     640(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R13), Z0
+	VMOVDQU64     2688(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 116(SI), Z4, Z14
@@ -38098,10 +37802,10 @@ turn:
 	VPDPBUSD.BCST 116(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 116(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 116(R8), Z4, Z20
-	VMOVDQU64     704(R11), Z4
+	VMOVDQU64     704(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R13), Z0
+	VMOVDQU64     2752(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 120(SI), Z4, Z14
@@ -38111,10 +37815,10 @@ turn:
 	VPDPBUSD.BCST 120(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 120(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 120(R8), Z4, Z20
-	VMOVDQU64     768(R11), Z4
+	VMOVDQU64     768(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R13), Z0
+	VMOVDQU64     2816(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 124(SI), Z4, Z14
@@ -38146,15 +37850,15 @@ turn:
 	VMULPS.BCST   128(R8), Z5, Z0
 	VFMADD231PS   Z0, Z20, Z13
 	PREFETCHT1    1152(R9)
-	PREFETCHT1    1216(R10)
+	PREFETCHT1    1216(R9)
 	PREFETCHT1    1280(R9)
-	PREFETCHT1    1344(R10)
+	PREFETCHT1    1344(R9)
 	PREFETCHT1    1408(R9)
-	PREFETCHT1    1472(R10)
-	VPMOVSXBD     160(R12), Z4
+	PREFETCHT1    1472(R9)
+	VPMOVSXBD     160(R11), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     176(R12), Z5
+	VPMOVSXBD     176(R11), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  188(SI), Z14
@@ -38164,10 +37868,10 @@ turn:
 	VPBROADCASTD  188(DI)(AX*1), Z18
 	VPBROADCASTD  188(DI)(AX*2), Z19
 	VPBROADCASTD  188(R8), Z20
-	VMOVDQU64     832(R11), Z21
+	VMOVDQU64     832(R10), Z21
 	VPSRLW        $0x04, Z21, Z21
 	VPANDD        Z1, Z21, Z21
-	VMOVDQU64     2368(R13), Z0
+	VMOVDQU64     2368(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -38178,10 +37882,10 @@ turn:
 	VPDPBUSD.BCST 144(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 144(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 144(R8), Z21, Z20
-	VMOVDQU64     896(R11), Z21
+	VMOVDQU64     896(R10), Z21
 	VPSRLW        $0x04, Z21, Z21
 	VPANDD        Z1, Z21, Z21
-	VMOVDQU64     2432(R13), Z0
+	VMOVDQU64     2432(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -38192,10 +37896,10 @@ turn:
 	VPDPBUSD.BCST 148(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 148(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 148(R8), Z21, Z20
-	VMOVDQU64     960(R11), Z21
+	VMOVDQU64     960(R10), Z21
 	VPSRLW        $0x04, Z21, Z21
 	VPANDD        Z1, Z21, Z21
-	VMOVDQU64     2496(R13), Z0
+	VMOVDQU64     2496(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -38206,10 +37910,10 @@ turn:
 	VPDPBUSD.BCST 152(DI)(AX*1), Z21, Z18
 	VPDPBUSD.BCST 152(DI)(AX*2), Z21, Z19
 	VPDPBUSD.BCST 152(R8), Z21, Z20
-	VMOVDQU64     1024(R11), Z21
+	VMOVDQU64     1024(R10), Z21
 	VPSRLW        $0x04, Z21, Z21
 	VPANDD        Z1, Z21, Z21
-	VMOVDQU64     2560(R13), Z0
+	VMOVDQU64     2560(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z21
 	VPADDB        Z3, Z21, Z21
@@ -38255,10 +37959,10 @@ turn:
 	VPSUBD.BCST   188(DI)(AX*2), Z19, Z19
 	VPBROADCASTD  184(R8), Z20
 	VPSUBD.BCST   188(R8), Z20, Z20
-	VMOVDQU64     1088(R11), Z4
+	VMOVDQU64     1088(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R13), Z0
+	VMOVDQU64     2624(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38269,10 +37973,10 @@ turn:
 	VPDPBUSD.BCST 160(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 160(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 160(R8), Z4, Z20
-	VMOVDQU64     1152(R11), Z4
+	VMOVDQU64     1152(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R13), Z0
+	VMOVDQU64     2688(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38283,10 +37987,10 @@ turn:
 	VPDPBUSD.BCST 164(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 164(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 164(R8), Z4, Z20
-	VMOVDQU64     1216(R11), Z4
+	VMOVDQU64     1216(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R13), Z0
+	VMOVDQU64     2752(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38297,10 +38001,10 @@ turn:
 	VPDPBUSD.BCST 168(DI)(AX*1), Z4, Z18
 	VPDPBUSD.BCST 168(DI)(AX*2), Z4, Z19
 	VPDPBUSD.BCST 168(R8), Z4, Z20
-	VMOVDQU64     1280(R11), Z4
+	VMOVDQU64     1280(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R13), Z0
+	VMOVDQU64     2816(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38333,10 +38037,9 @@ turn:
 	VMULPS.BCST   176(R8), Z5, Z0
 	VFMADD231PS   Z0, Z20, Z13
 	ADDQ          $+1536, R9
-	ADDQ          $+1536, R10
-	ADDQ          $+1024, R11
-	ADDQ          $+128, R12
-	ADDQ          $+512, R13
+	ADDQ          $+1024, R10
+	ADDQ          $+128, R11
+	ADDQ          $+512, R12
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	ADDQ          $+192, R8
@@ -38385,9 +38088,9 @@ turn:
 	VZEROUPPER
 	RET
 
-// func fewQ6_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, even int, odd int)
+// func fewQ6_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
-TEXT ·fewQ6_K_8_avx512(SB), NOSPLIT, $0-80
+TEXT ·fewQ6_K_8_avx512(SB), NOSPLIT, $0-72
 	MOVQ         astride+40(FP), AX
 	MOVL         $0x0f0f0f0f, CX
 	VPBROADCASTD CX, Z1
@@ -38398,10 +38101,8 @@ TEXT ·fewQ6_K_8_avx512(SB), NOSPLIT, $0-80
 
 group:
 	MOVQ  w+0(FP), CX
-	MOVQ  even+64(FP), R9
+	MOVQ  ahead+64(FP), R9
 	ADDQ  CX, R9
-	MOVQ  odd+72(FP), R10
-	ADDQ  CX, R10
 	MOVQ  blocks+24(FP), BX
 	MOVQ  a+32(FP), DX
 	MOVQ  DX, SI
@@ -38426,30 +38127,29 @@ segment:
 	VPXORD  Z14, Z14, Z14
 
 unit:
+	MOVQ       CX, R10
 	MOVQ       CX, R11
 	MOVQ       CX, R12
-	MOVQ       CX, R13
 	PREFETCHT1 (R9)
-	PREFETCHT1 64(R10)
+	PREFETCHT1 64(R9)
 	PREFETCHT1 128(R9)
-	PREFETCHT1 192(R10)
+	PREFETCHT1 192(R9)
 	PREFETCHT1 256(R9)
 	ADDQ       $+320, R9
-	ADDQ       $+320, R10
 	VCVTPH2PS  (CX), Z6
 
 	PCALIGN $64
 turn:
 	PREFETCHT1    (R9)
-	PREFETCHT1    64(R10)
+	PREFETCHT1    64(R9)
 	PREFETCHT1    128(R9)
-	PREFETCHT1    192(R10)
+	PREFETCHT1    192(R9)
 	PREFETCHT1    256(R9)
-	PREFETCHT1    320(R10)
-	VPMOVSXBD     64(R12), Z4
+	PREFETCHT1    320(R9)
+	VPMOVSXBD     64(R11), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     80(R12), Z5
+	VPMOVSXBD     80(R11), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  44(SI), Z15
@@ -38460,8 +38160,8 @@ turn:
 	VPBROADCASTD  44(DI)(AX*2), Z20
 	VPBROADCASTD  44(R8), Z21
 	VPBROADCASTD  44(R8)(AX*1), Z22
-	VPANDD        320(R11), Z1, Z23
-	VMOVDQU64     2368(R13), Z0
+	VPANDD        320(R10), Z1, Z23
+	VMOVDQU64     2368(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -38473,8 +38173,8 @@ turn:
 	VPDPBUSD.BCST (DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST (R8), Z23, Z21
 	VPDPBUSD.BCST (R8)(AX*1), Z23, Z22
-	VPANDD        384(R11), Z1, Z23
-	VMOVDQU64     2432(R13), Z0
+	VPANDD        384(R10), Z1, Z23
+	VMOVDQU64     2432(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -38486,8 +38186,8 @@ turn:
 	VPDPBUSD.BCST 4(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 4(R8), Z23, Z21
 	VPDPBUSD.BCST 4(R8)(AX*1), Z23, Z22
-	VPANDD        448(R11), Z1, Z23
-	VMOVDQU64     2496(R13), Z0
+	VPANDD        448(R10), Z1, Z23
+	VMOVDQU64     2496(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -38499,8 +38199,8 @@ turn:
 	VPDPBUSD.BCST 8(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 8(R8), Z23, Z21
 	VPDPBUSD.BCST 8(R8)(AX*1), Z23, Z22
-	VPANDD        512(R11), Z1, Z23
-	VMOVDQU64     2560(R13), Z0
+	VPANDD        512(R10), Z1, Z23
+	VMOVDQU64     2560(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -38552,8 +38252,8 @@ turn:
 	VPSUBD.BCST   44(R8), Z21, Z21
 	VPBROADCASTD  40(R8)(AX*1), Z22
 	VPSUBD.BCST   44(R8)(AX*1), Z22, Z22
-	VPANDD        576(R11), Z1, Z4
-	VMOVDQU64     2624(R13), Z0
+	VPANDD        576(R10), Z1, Z4
+	VMOVDQU64     2624(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38565,8 +38265,8 @@ turn:
 	VPDPBUSD.BCST 16(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 16(R8), Z4, Z21
 	VPDPBUSD.BCST 16(R8)(AX*1), Z4, Z22
-	VPANDD        640(R11), Z1, Z4
-	VMOVDQU64     2688(R13), Z0
+	VPANDD        640(R10), Z1, Z4
+	VMOVDQU64     2688(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38578,8 +38278,8 @@ turn:
 	VPDPBUSD.BCST 20(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 20(R8), Z4, Z21
 	VPDPBUSD.BCST 20(R8)(AX*1), Z4, Z22
-	VPANDD        704(R11), Z1, Z4
-	VMOVDQU64     2752(R13), Z0
+	VPANDD        704(R10), Z1, Z4
+	VMOVDQU64     2752(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38591,8 +38291,8 @@ turn:
 	VPDPBUSD.BCST 24(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 24(R8), Z4, Z21
 	VPDPBUSD.BCST 24(R8)(AX*1), Z4, Z22
-	VPANDD        768(R11), Z1, Z4
-	VMOVDQU64     2816(R13), Z0
+	VPANDD        768(R10), Z1, Z4
+	VMOVDQU64     2816(R12), Z0
 	VPSLLW        $0x04, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38629,15 +38329,15 @@ turn:
 	VMULPS.BCST   32(R8)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z22, Z14
 	PREFETCHT1    384(R9)
-	PREFETCHT1    448(R10)
+	PREFETCHT1    448(R9)
 	PREFETCHT1    512(R9)
-	PREFETCHT1    576(R10)
+	PREFETCHT1    576(R9)
 	PREFETCHT1    640(R9)
-	PREFETCHT1    704(R10)
-	VPMOVSXBD     96(R12), Z4
+	PREFETCHT1    704(R9)
+	VPMOVSXBD     96(R11), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     112(R12), Z5
+	VPMOVSXBD     112(R11), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  92(SI), Z15
@@ -38648,8 +38348,8 @@ turn:
 	VPBROADCASTD  92(DI)(AX*2), Z20
 	VPBROADCASTD  92(R8), Z21
 	VPBROADCASTD  92(R8)(AX*1), Z22
-	VPANDD        832(R11), Z1, Z23
-	VMOVDQU64     2368(R13), Z0
+	VPANDD        832(R10), Z1, Z23
+	VMOVDQU64     2368(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -38661,8 +38361,8 @@ turn:
 	VPDPBUSD.BCST 48(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 48(R8), Z23, Z21
 	VPDPBUSD.BCST 48(R8)(AX*1), Z23, Z22
-	VPANDD        896(R11), Z1, Z23
-	VMOVDQU64     2432(R13), Z0
+	VPANDD        896(R10), Z1, Z23
+	VMOVDQU64     2432(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -38674,8 +38374,8 @@ turn:
 	VPDPBUSD.BCST 52(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 52(R8), Z23, Z21
 	VPDPBUSD.BCST 52(R8)(AX*1), Z23, Z22
-	VPANDD        960(R11), Z1, Z23
-	VMOVDQU64     2496(R13), Z0
+	VPANDD        960(R10), Z1, Z23
+	VMOVDQU64     2496(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -38687,8 +38387,8 @@ turn:
 	VPDPBUSD.BCST 56(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 56(R8), Z23, Z21
 	VPDPBUSD.BCST 56(R8)(AX*1), Z23, Z22
-	VPANDD        1024(R11), Z1, Z23
-	VMOVDQU64     2560(R13), Z0
+	VPANDD        1024(R10), Z1, Z23
+	VMOVDQU64     2560(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -38740,8 +38440,8 @@ turn:
 	VPSUBD.BCST   92(R8), Z21, Z21
 	VPBROADCASTD  88(R8)(AX*1), Z22
 	VPSUBD.BCST   92(R8)(AX*1), Z22, Z22
-	VPANDD        1088(R11), Z1, Z4
-	VMOVDQU64     2624(R13), Z0
+	VPANDD        1088(R10), Z1, Z4
+	VMOVDQU64     2624(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38753,8 +38453,8 @@ turn:
 	VPDPBUSD.BCST 64(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 64(R8), Z4, Z21
 	VPDPBUSD.BCST 64(R8)(AX*1), Z4, Z22
-	VPANDD        1152(R11), Z1, Z4
-	VMOVDQU64     2688(R13), Z0
+	VPANDD        1152(R10), Z1, Z4
+	VMOVDQU64     2688(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38766,8 +38466,8 @@ turn:
 	VPDPBUSD.BCST 68(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 68(R8), Z4, Z21
 	VPDPBUSD.BCST 68(R8)(AX*1), Z4, Z22
-	VPANDD        1216(R11), Z1, Z4
-	VMOVDQU64     2752(R13), Z0
+	VPANDD        1216(R10), Z1, Z4
+	VMOVDQU64     2752(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38779,8 +38479,8 @@ turn:
 	VPDPBUSD.BCST 72(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 72(R8), Z4, Z21
 	VPDPBUSD.BCST 72(R8)(AX*1), Z4, Z22
-	VPANDD        1280(R11), Z1, Z4
-	VMOVDQU64     2816(R13), Z0
+	VPANDD        1280(R10), Z1, Z4
+	VMOVDQU64     2816(R12), Z0
 	VPSLLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -38817,15 +38517,15 @@ turn:
 	VMULPS.BCST   80(R8)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z22, Z14
 	PREFETCHT1    768(R9)
-	PREFETCHT1    832(R10)
+	PREFETCHT1    832(R9)
 	PREFETCHT1    896(R9)
-	PREFETCHT1    960(R10)
+	PREFETCHT1    960(R9)
 	PREFETCHT1    1024(R9)
-	PREFETCHT1    1088(R10)
-	VPMOVSXBD     128(R12), Z4
+	PREFETCHT1    1088(R9)
+	VPMOVSXBD     128(R11), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     144(R12), Z5
+	VPMOVSXBD     144(R11), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  140(SI), Z15
@@ -38836,10 +38536,10 @@ turn:
 	VPBROADCASTD  140(DI)(AX*2), Z20
 	VPBROADCASTD  140(R8), Z21
 	VPBROADCASTD  140(R8)(AX*1), Z22
-	VMOVDQU64     320(R11), Z23
+	VMOVDQU64     320(R10), Z23
 	VPSRLW        $0x04, Z23, Z23
 	VPANDD        Z1, Z23, Z23
-	VMOVDQU64     2368(R13), Z0
+	VMOVDQU64     2368(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
 	VPDPBUSD.BCST 96(SI), Z23, Z15
@@ -38850,10 +38550,10 @@ turn:
 	VPDPBUSD.BCST 96(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 96(R8), Z23, Z21
 	VPDPBUSD.BCST 96(R8)(AX*1), Z23, Z22
-	VMOVDQU64     384(R11), Z23
+	VMOVDQU64     384(R10), Z23
 	VPSRLW        $0x04, Z23, Z23
 	VPANDD        Z1, Z23, Z23
-	VMOVDQU64     2432(R13), Z0
+	VMOVDQU64     2432(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
 	VPDPBUSD.BCST 100(SI), Z23, Z15
@@ -38864,10 +38564,10 @@ turn:
 	VPDPBUSD.BCST 100(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 100(R8), Z23, Z21
 	VPDPBUSD.BCST 100(R8)(AX*1), Z23, Z22
-	VMOVDQU64     448(R11), Z23
+	VMOVDQU64     448(R10), Z23
 	VPSRLW        $0x04, Z23, Z23
 	VPANDD        Z1, Z23, Z23
-	VMOVDQU64     2496(R13), Z0
+	VMOVDQU64     2496(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
 	VPDPBUSD.BCST 104(SI), Z23, Z15
@@ -38878,10 +38578,10 @@ turn:
 	VPDPBUSD.BCST 104(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 104(R8), Z23, Z21
 	VPDPBUSD.BCST 104(R8)(AX*1), Z23, Z22
-	VMOVDQU64     512(R11), Z23
+	VMOVDQU64     512(R10), Z23
 	VPSRLW        $0x04, Z23, Z23
 	VPANDD        Z1, Z23, Z23
-	VMOVDQU64     2560(R13), Z0
+	VMOVDQU64     2560(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
 	VPDPBUSD.BCST 108(SI), Z23, Z15
@@ -38932,10 +38632,10 @@ turn:
 	VPSUBD.BCST   140(R8), Z21, Z21
 	VPBROADCASTD  136(R8)(AX*1), Z22
 	VPSUBD.BCST   140(R8)(AX*1), Z22, Z22
-	VMOVDQU64     576(R11), Z4
+	VMOVDQU64     576(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R13), Z0
+	VMOVDQU64     2624(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 112(SI), Z4, Z15
@@ -38946,10 +38646,10 @@ turn:
 	VPDPBUSD.BCST 112(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 112(R8), Z4, Z21
 	VPDPBUSD.BCST 112(R8)(AX*1), Z4, Z22
-	VMOVDQU64     640(R11), Z4
+	VMOVDQU64     640(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R13), Z0
+	VMOVDQU64     2688(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 116(SI), Z4, Z15
@@ -38960,10 +38660,10 @@ turn:
 	VPDPBUSD.BCST 116(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 116(R8), Z4, Z21
 	VPDPBUSD.BCST 116(R8)(AX*1), Z4, Z22
-	VMOVDQU64     704(R11), Z4
+	VMOVDQU64     704(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R13), Z0
+	VMOVDQU64     2752(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 120(SI), Z4, Z15
@@ -38974,10 +38674,10 @@ turn:
 	VPDPBUSD.BCST 120(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 120(R8), Z4, Z21
 	VPDPBUSD.BCST 120(R8)(AX*1), Z4, Z22
-	VMOVDQU64     768(R11), Z4
+	VMOVDQU64     768(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R13), Z0
+	VMOVDQU64     2816(R12), Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
 	VPDPBUSD.BCST 124(SI), Z4, Z15
@@ -39013,15 +38713,15 @@ turn:
 	VMULPS.BCST   128(R8)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z22, Z14
 	PREFETCHT1    1152(R9)
-	PREFETCHT1    1216(R10)
+	PREFETCHT1    1216(R9)
 	PREFETCHT1    1280(R9)
-	PREFETCHT1    1344(R10)
+	PREFETCHT1    1344(R9)
 	PREFETCHT1    1408(R9)
-	PREFETCHT1    1472(R10)
-	VPMOVSXBD     160(R12), Z4
+	PREFETCHT1    1472(R9)
+	VPMOVSXBD     160(R11), Z4
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z6, Z4, Z4
-	VPMOVSXBD     176(R12), Z5
+	VPMOVSXBD     176(R11), Z5
 	VCVTDQ2PS     Z5, Z5
 	VMULPS        Z6, Z5, Z5
 	VPBROADCASTD  188(SI), Z15
@@ -39032,10 +38732,10 @@ turn:
 	VPBROADCASTD  188(DI)(AX*2), Z20
 	VPBROADCASTD  188(R8), Z21
 	VPBROADCASTD  188(R8)(AX*1), Z22
-	VMOVDQU64     832(R11), Z23
+	VMOVDQU64     832(R10), Z23
 	VPSRLW        $0x04, Z23, Z23
 	VPANDD        Z1, Z23, Z23
-	VMOVDQU64     2368(R13), Z0
+	VMOVDQU64     2368(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -39047,10 +38747,10 @@ turn:
 	VPDPBUSD.BCST 144(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 144(R8), Z23, Z21
 	VPDPBUSD.BCST 144(R8)(AX*1), Z23, Z22
-	VMOVDQU64     896(R11), Z23
+	VMOVDQU64     896(R10), Z23
 	VPSRLW        $0x04, Z23, Z23
 	VPANDD        Z1, Z23, Z23
-	VMOVDQU64     2432(R13), Z0
+	VMOVDQU64     2432(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -39062,10 +38762,10 @@ turn:
 	VPDPBUSD.BCST 148(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 148(R8), Z23, Z21
 	VPDPBUSD.BCST 148(R8)(AX*1), Z23, Z22
-	VMOVDQU64     960(R11), Z23
+	VMOVDQU64     960(R10), Z23
 	VPSRLW        $0x04, Z23, Z23
 	VPANDD        Z1, Z23, Z23
-	VMOVDQU64     2496(R13), Z0
+	VMOVDQU64     2496(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -39077,10 +38777,10 @@ turn:
 	VPDPBUSD.BCST 152(DI)(AX*2), Z23, Z20
 	VPDPBUSD.BCST 152(R8), Z23, Z21
 	VPDPBUSD.BCST 152(R8)(AX*1), Z23, Z22
-	VMOVDQU64     1024(R11), Z23
+	VMOVDQU64     1024(R10), Z23
 	VPSRLW        $0x04, Z23, Z23
 	VPANDD        Z1, Z23, Z23
-	VMOVDQU64     2560(R13), Z0
+	VMOVDQU64     2560(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z23
 	VPADDB        Z3, Z23, Z23
@@ -39132,10 +38832,10 @@ turn:
 	VPSUBD.BCST   188(R8), Z21, Z21
 	VPBROADCASTD  184(R8)(AX*1), Z22
 	VPSUBD.BCST   188(R8)(AX*1), Z22, Z22
-	VMOVDQU64     1088(R11), Z4
+	VMOVDQU64     1088(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2624(R13), Z0
+	VMOVDQU64     2624(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -39147,10 +38847,10 @@ turn:
 	VPDPBUSD.BCST 160(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 160(R8), Z4, Z21
 	VPDPBUSD.BCST 160(R8)(AX*1), Z4, Z22
-	VMOVDQU64     1152(R11), Z4
+	VMOVDQU64     1152(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2688(R13), Z0
+	VMOVDQU64     2688(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -39162,10 +38862,10 @@ turn:
 	VPDPBUSD.BCST 164(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 164(R8), Z4, Z21
 	VPDPBUSD.BCST 164(R8)(AX*1), Z4, Z22
-	VMOVDQU64     1216(R11), Z4
+	VMOVDQU64     1216(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2752(R13), Z0
+	VMOVDQU64     2752(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -39177,10 +38877,10 @@ turn:
 	VPDPBUSD.BCST 168(DI)(AX*2), Z4, Z20
 	VPDPBUSD.BCST 168(R8), Z4, Z21
 	VPDPBUSD.BCST 168(R8)(AX*1), Z4, Z22
-	VMOVDQU64     1280(R11), Z4
+	VMOVDQU64     1280(R10), Z4
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z1, Z4, Z4
-	VMOVDQU64     2816(R13), Z0
+	VMOVDQU64     2816(R12), Z0
 	VPSRLW        $0x02, Z0, Z0
 	VPTERNLOGD    $0xf8, Z2, Z0, Z4
 	VPADDB        Z3, Z4, Z4
@@ -39217,10 +38917,9 @@ turn:
 	VMULPS.BCST   176(R8)(AX*1), Z5, Z0
 	VFMADD231PS   Z0, Z22, Z14
 	ADDQ          $+1536, R9
-	ADDQ          $+1536, R10
-	ADDQ          $+1024, R11
-	ADDQ          $+128, R12
-	ADDQ          $+512, R13
+	ADDQ          $+1024, R10
+	ADDQ          $+128, R11
+	ADDQ          $+512, R12
 	ADDQ          $+192, SI
 	ADDQ          $+192, DI
 	ADDQ          $+192, R8

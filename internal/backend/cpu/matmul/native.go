@@ -21,8 +21,8 @@ type (
 	// added to y, or with first=1 replace it.
 	tileFunc func(q, s *byte, blocks int, a *byte, astride int, y *float32, ystride, tiles, first int)
 	// fewFunc multiplies whole packed groups, wstride bytes apart, with its number of rows; y is overwritten. For each line of
-	// weights one is fetched into the second-level cache, by turns so many bytes further on as even and odd say.
-	fewFunc func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride int, even, odd int)
+	// weights one is fetched into the second-level cache, in the order of memory, from ahead bytes further on.
+	fewFunc func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride, ahead int)
 	// floatFunc does the same as tileFunc with n packed float weights of each of its groups, which lie wstride bytes apart.
 	floatFunc func(w *byte, wstride int, n int, a *byte, astride int, y *float32, ystride, tiles, first int)
 )
@@ -170,8 +170,8 @@ func (w *quantWork) run(r rows) {
 const fetchAhead = 12288
 
 // runFew multiplies straight from the packed form. Rows that need several passes take a block of groups at a time, small
-// enough to stay in the second-level cache beside the next, which comes from memory meanwhile: half of it during the first
-// pass, half during the second, since one pass alone is as fast as memory. No call takes long: assembly cannot be preempted.
+// enough to stay in the second-level cache from the first pass, which alone fetches, to the last. No call takes long:
+// assembly cannot be preempted.
 func (w *quantWork) runFew(r rows, blocks int) {
 	const (
 		bytes = 48 << 10 // of weights
@@ -180,55 +180,40 @@ func (w *quantWork) runFew(r rows, blocks int) {
 	if r.n <= maxFew {
 		groups := max(1, most/(blocks*r.n))
 		for g := r.g0; g < r.g1; g += groups {
-			w.fewTile(r, 0, r.n, g, min(groups, r.g1-g), blocks, fetchSelf, fetchSelf)
+			w.fewTile(r, 0, r.n, g, min(groups, r.g1-g), blocks, true)
 		}
 		return
 	}
 	groups := max(1, bytes/w.m.Stride)
 	for g := r.g0; g < r.g1; g += groups {
-		fetch := fetchSelf
 		for from := 0; from < r.n; {
 			size, tiles := split(r.n-from, maxFew)
 			for range tiles {
-				w.fewTile(r, from, size, g, min(groups, r.g1-g), blocks, fetch, fetch)
-				fetch = fetchNone
+				w.fewTile(r, from, size, g, min(groups, r.g1-g), blocks, from == 0)
 				from += size
 			}
 		}
 	}
 }
 
-// fetchAway is how far away from where it reads a kernel fetches.
-type fetchAway int
-
-const (
-	fetchNone fetchAway = 0  // what is being read
-	fetchSelf fetchAway = -1 // what it will read soon
-)
-
-// bytes returns the distance for a kernel of so many groups, which fetches in the order of memory.
-func (f fetchAway) bytes(groups, stride int) int {
-	if f == fetchSelf {
-		return (groups-1)*stride + fetchAhead
-	}
-	return int(f)
-}
-
-// fewTile multiplies count groups from g on with n rows, two groups at a time where there is a kernel for that.
-func (w *quantWork) fewTile(r rows, from, n, g, count, blocks int, even, odd fetchAway) {
+// fewTile multiplies count groups from g on with n rows, two groups at a time where there is a kernel for that. With fetch
+// it brings them in from memory.
+func (w *quantWork) fewTile(r rows, from, n, g, count, blocks int, fetch bool) {
 	stride := w.m.Stride
+	one, two := 0, 0 // how far ahead kernels for so many groups fetch
+	if fetch {
+		one, two = fetchAhead, stride+fetchAhead // the second group of two lies a stride away
+	}
 	act := (*byte)(unsafe.Add(r.act, from*r.actStride))
 	y := unsafe.Add(r.output(g), from*r.yStride)
 	if pairs := count / 2; pairs > 0 && w.pairs[n] != nil {
-		w.pairs[n](&w.m.Data[g*stride], pairs, stride, blocks, act, r.actStride, (*float32)(y), r.yStride,
-			even.bytes(2, stride), odd.bytes(2, stride))
+		w.pairs[n](&w.m.Data[g*stride], pairs, stride, blocks, act, r.actStride, (*float32)(y), r.yStride, two)
 		g += 2 * pairs
 		count -= 2 * pairs
 		y = unsafe.Add(y, 2*pairs*Lanes*4)
 	}
 	if count > 0 {
-		w.few[n](&w.m.Data[g*stride], count, stride, blocks, act, r.actStride, (*float32)(y), r.yStride,
-			even.bytes(1, stride), odd.bytes(1, stride))
+		w.few[n](&w.m.Data[g*stride], count, stride, blocks, act, r.actStride, (*float32)(y), r.yStride, one)
 	}
 }
 

@@ -52,17 +52,17 @@ type fewKernel struct {
 	A, T  vec
 	shift int // what turns a row's correction for an offset of 128 into that for the format's
 
-	// Lines are fetched into the second-level cache in the order in which they lie in memory, every other one by a pointer
-	// of its own, so that the caller decides which lines this pass over the weights fetches.
-	fetchers [2]gp
-	fetched  int // lines since the pointers were moved
+	// Lines are fetched into the second-level cache in the order in which they lie in memory, whatever that in which they are
+	// used.
+	next    gp  // where to go on fetching
+	fetched int // lines since next was moved
 }
 
 // few emits the kernel for a number of groups and of rows.
 func few(f form, groups, rows int) {
 	name := map[int]string{1: "few", 2: "pair"}[groups]
 	function(fmt.Sprintf("%s%s_%d_avx512", name, f.name, rows),
-		"func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride int, even, odd int)")
+		"func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride, ahead int)")
 	astride, w, n, left, y := param("astride"), GP64(), GP64(), GP64(), GP64()
 	k := newFewKernel(f, groups, rows, w, astride)
 	u := k.units[0]
@@ -70,10 +70,8 @@ func few(f form, groups, rows int) {
 
 	Label("group")
 	Load(Param("w"), w)
-	for i, name := range []string{"even", "odd"} {
-		Load(Param(name), k.fetchers[i])
-		ADDQ(w, k.fetchers[i])
-	}
+	Load(Param("ahead"), k.next)
+	ADDQ(w, k.next)
 	Load(Param("blocks"), left)
 	k.in.set(Load(Param("a"), GP64()).(gp))
 	KXORW(keep, keep, keep)
@@ -95,14 +93,14 @@ func few(f form, groups, rows int) {
 			MOVQ(w, p)
 		}
 		k.fetch(f.head)
-		k.moveFetchers()
+		k.moveNext()
 		u.begin()
 		Label("turn")
 		for b := range f.turn {
 			k.fetch((b + 1) * (f.lowStep + f.highStep) / f.turn)
 			k.block(b)
 		}
-		k.moveFetchers()
+		k.moveNext()
 		k.advance()
 		k.in.advance(f.turn * record)
 		SUBQ(I8(int8(f.turn)), n)
@@ -121,7 +119,7 @@ func few(f form, groups, rows int) {
 			}
 		}
 		ADDQ(I32(int32(size)), w)
-		k.moveFetchers()
+		k.moveNext()
 		k.in.advance(f.blocks * record)
 		if f.blocks < 8 {
 			DECQ(n)
@@ -159,7 +157,7 @@ func few(f form, groups, rows int) {
 }
 
 func newFewKernel(f form, groups, rows int, w, astride gp) *fewKernel {
-	k := &fewKernel{form: f, A: ZMM(), T: ZMM(), in: newRows(rows, astride), fetchers: [2]gp{GP64(), GP64()}}
+	k := &fewKernel{form: f, A: ZMM(), T: ZMM(), in: newRows(rows, astride), next: GP64()}
 	u := newUnits(f, w)
 	if f.turn > 0 {
 		u.lowAt, u.scaleAt = GP64(), GP64()
@@ -199,17 +197,16 @@ func (k *fewKernel) advance() {
 	}
 }
 
-// fetch asks for the lines up to a byte behind where the pointers were moved to.
+// fetch asks for the lines up to a byte behind next.
 func (k *fewKernel) fetch(to int) {
 	for ; (k.fetched+1)*64 <= to; k.fetched++ {
-		PREFETCHT1(mem(k.fetchers[k.fetched%2], k.fetched*64))
+		PREFETCHT1(mem(k.next, k.fetched*64))
 	}
 }
 
-func (k *fewKernel) moveFetchers() {
-	for _, p := range k.fetchers {
-		ADDQ(I32(int32(64*k.fetched)), p)
-	}
+// moveNext moves next behind the lines fetched.
+func (k *fewKernel) moveNext() {
+	ADDQ(I32(int32(64*k.fetched)), k.next)
 	k.fetched = 0
 }
 
