@@ -99,9 +99,10 @@ func (p *pool) park(s *parking, seen uint64) {
 	<-s.wake
 }
 
-// run calls fn on disjoint ranges that cover [0,items), each at least `least` items where that many are left,
-// and returns when all calls have. Each thread has a share of consecutive items, and takes from others' when it is done
-// with its own. fn gets the number of the thread that it runs on, below p.n.
+// run calls fn on disjoint ranges that cover [0,items), fewer than 1<<32, and returns when all calls have. Each thread has a
+// share of consecutive items, and takes from others' when it is done with its own: at least `least` items at once where a
+// share has that many left. A share has half of `least` or more to begin with. fn gets the number of the thread that it
+// runs on, below p.n. Only one goroutine may call run, and not from fn.
 func (p *pool) run(items, least int, fn func(worker, lo, hi int)) {
 	if items <= 0 {
 		return
@@ -169,7 +170,8 @@ func (p *pool) takeFrom(w, from int) bool {
 			lo = hi - n
 		}
 		// Success means that these items are not done, so their loop cannot end before they are: what the caller
-		// wrote for it may be read.
+		// wrote for it may be read. It may be a later loop than the one seen, when the same items are left of its
+		// share; only least may then be the other's.
 		if s.CompareAndSwap(seen, next) {
 			p.fn(w, lo, lo+n)
 			p.done.Add(int64(n))

@@ -33,6 +33,31 @@ func TestPoolCoversEachItemOnce(t *testing.T) {
 	}
 }
 
+// TestPoolKeepsLoopsApart runs loops back to back, whose shares are the same ones time and again: a thread that is late for
+// one must neither repeat its items nor do the next one's with its function. Items are plain memory, for the race detector.
+func TestPoolKeepsLoopsApart(t *testing.T) {
+	for _, threads := range []int{2, 3, 8} {
+		p := newPool(threads)
+		var items [64]int
+		for loop := range 2000 {
+			p.run(len(items), 1+loop%3*7, func(_, lo, hi int) {
+				for i := lo; i < hi; i++ {
+					if items[i] != loop {
+						t.Errorf("%d threads: item %d was done %d times before loop %d", threads, i, items[i], loop)
+					}
+					items[i] = loop + 1
+				}
+			})
+			for i, n := range items {
+				if n != loop+1 {
+					t.Fatalf("%d threads: item %d was not done in loop %d", threads, i, loop)
+				}
+			}
+		}
+		p.close()
+	}
+}
+
 // TestPoolWakesParkedThreads lets the threads fall asleep between loops.
 func TestPoolWakesParkedThreads(t *testing.T) {
 	p := newPool(2)

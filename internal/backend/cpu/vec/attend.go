@@ -358,7 +358,9 @@ func (s *attention) scorePage(p, base int) {
 	for i, number := 0, 0; i < s.n; number++ {
 		t := tile(i, s.n, qkRows)
 		ahead := 0
-		if number == 0 || !widened { // half as much is read of what is not widened, so the first tile fetches it all
+		// Widened keys are twice what lies in the page: the first tile fetches the next page's keys and, with the other
+		// half, the values behind them.
+		if number == 0 || !widened {
 			ahead = distance(keys, s.keysAhead(p, number, s.n > qkRows))
 		}
 		_, last := s.span((i + t - 1) / s.Heads)

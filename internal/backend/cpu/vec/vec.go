@@ -67,14 +67,14 @@ type ops struct {
 	toHalf   func(dst []uint16, x []float32)
 	fromHalf func(dst []float32, x []uint16)
 
-	// qk computes dot products of n rows (1, 2, 4 or 8) with the keys of one page over dims (at most segment)
+	// qk computes dot products of n rows (1 to qkRows) with the keys of one page over dims (at most segment)
 	// dimensions. q holds dims times n values, row within dimension; k points at the first dimension in the
 	// first of the page's key blocks, which lie kStride bytes apart; s at the first score of the first row.
 	// With add not 0 the products are added to the scores, else they replace them. Meanwhile as many bytes as are read
 	// are fetched into the cache, ahead bytes further on.
 	qk16 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
 	qk32 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
-	// pv adds p[row][j]*v[j][0:dims] for keys j=0..keys-1 to n rows (1, 2 or 4) of o; dims is a multiple of 16.
+	// pv adds p[row][j]*v[j][0:dims] for keys j=0..keys-1 to n rows (1 to pvRows) of o; dims is a multiple of 16.
 	// It fetches like qk.
 	pv16 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
 	pv32 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
