@@ -129,7 +129,7 @@ func TestHostileSource(t *testing.T) {
 		"openers":        strings.Repeat("{", 10*n),
 		"digits":         "{{ " + strings.Repeat("1", n) + " }}",
 		"hashes":         "{#" + strings.Repeat("#", 10*n),
-		"too long":       strings.Repeat("x", maxSource+1),
+		"too long":       strings.Repeat("x", MaxSource+1),
 		"not UTF-8":      "{{ '\xff' }}",
 		"many names":     manyNames(30000),
 		"nested scoping": strings.Repeat("{% if a %}", 150) + manyNames(2000) + strings.Repeat("{% endif %}", 150),

@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
+// MaxSource is how many bytes a template may have; Parse refuses longer ones.
+const MaxSource = 4 << 20
+
 const (
-	maxSource     = 4 << 20 // bytes of a template
-	maxParseDepth = 200     // nested brackets, tags and unary operators
-	maxTreeDepth  = 1000    // height of one expression's tree
+	maxParseDepth = 200  // nested brackets, tags and unary operators
+	maxTreeDepth  = 1000 // height of one expression's tree
 )
 
 // parser is a recursive-descent parser over the tokens of a template.
@@ -28,8 +30,8 @@ type parser struct {
 type syntaxError struct{ err *Error }
 
 func parse(src *source) (body []stmt, err error) {
-	if len(src.text) > maxSource {
-		return nil, src.errorf(0, "template has %d bytes, the most is %d", len(src.text), maxSource)
+	if len(src.text) > MaxSource {
+		return nil, src.errorf(0, "template has %d bytes, the most is %d", len(src.text), MaxSource)
 	}
 	toks, err := lex(src)
 	if err != nil {

@@ -93,6 +93,7 @@ func Main(args []string, sys IO) (status int) {
 	root.SetIn(sys.In)
 	root.SetOut(sys.Out)
 	root.SetErr(sys.Err)
+	completionCommand(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = a.unknown
@@ -179,6 +180,32 @@ func (a *app) rootCommand() *cobra.Command {
 		a.tokenizeCommand(), a.detokenizeCommand(), a.templateCommand(), a.doctorCommand(),
 		a.evalCommand(), a.benchCommand(), a.verifyCommand(), a.synthCommand(), a.versionCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand())
 	return root
+}
+
+// completionCommand adds the framework's command that prints scripts for shells, and makes it refuse what it does not
+// know: a script that writes its answer to a file is not helped by a page of help and success. The framework takes the
+// command's output as it is now.
+func completionCommand(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	c, _, err := root.Find([]string{"completion"})
+	if err != nil || c == root {
+		return
+	}
+	var shells []string
+	for _, shell := range c.Commands() {
+		shells = append(shells, shell.Name())
+		shell.Args = argsBetween(0, 0, "none")
+	}
+	c.Use = "completion SHELL"
+	c.Example = "  baleen completion bash > /etc/bash_completion.d/baleen"
+	c.SuggestionsMinimumDistance = 2
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("which shell? %s", strings.Join(shells, ", "))
+		}
+		return usagef("%w; the shells are %s", noSuchCommand(c, args), strings.Join(shells, ", "))
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() } // Args lets nothing through to it
 }
 
 func helpCommand(root *cobra.Command) *cobra.Command {
@@ -268,7 +295,11 @@ func nearFlag(cmd *cobra.Command, err error) error {
 func argsBetween(lo, hi int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < lo || len(args) > hi {
-			return usagef("got %d arguments, want %s", len(args), want)
+			plural := "s"
+			if len(args) == 1 {
+				plural = ""
+			}
+			return usagef("got %d argument%s, want %s", len(args), plural, want)
 		}
 		return nil
 	}

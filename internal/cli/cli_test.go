@@ -198,6 +198,10 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", model, "  "}, "the prompt is empty"},
 		{[]string{"verify", model}, "--reference is missing"},
 		{[]string{"verify"}, "got 0 arguments, want the PATH"},
+		{[]string{"list", "x"}, "got 1 argument, want none"},
+		{[]string{"completion"}, "which shell? bash, "},
+		{[]string{"completion", "fihs"}, `there is no command "fihs"; did you mean fish?; the shells are bash, `},
+		{[]string{"completion", "bash", "x"}, "got 1 argument, want none"},
 		{[]string{"verify", model, "--reference", "x", "--batch", "100"}, "--batch is 100"},
 		{[]string{"eval", model}, "--text is missing"},
 		{[]string{"eval", model, "--text", "x", "--ctx", "2"}, "--ctx is 2"},
@@ -248,6 +252,7 @@ func TestBadFilesGiveOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			command(t, "", "run", path, "hi").oneErrorLine(t, exitFailed, "")
+			command(t, "", "pull", path).oneErrorLine(t, exitFailed, "")
 			command(t, "", "verify", path, "--reference", path).oneErrorLine(t, exitFailed, "")
 			text := write("t.txt", []byte(strings.Repeat("word ", 2000)))
 			command(t, "", "eval", path, "--text", text).oneErrorLine(t, exitFailed, "")
@@ -406,7 +411,7 @@ func TestVersionJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(o.out), &v); err != nil || v.Version == "" || v.CPU != "generic" {
 		t.Errorf("%+v: %v", o, err)
 	}
-	command(t, "", "version", "now").oneErrorLine(t, exitUsage, "got 1 arguments")
+	command(t, "", "version", "now").oneErrorLine(t, exitUsage, "got 1 argument")
 }
 
 func TestEveryCommandHasHelpWithExamples(t *testing.T) {

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -264,7 +266,7 @@ func TestTemplateCommand(t *testing.T) {
 	o := command(t, in, "template", model, "--jsonl")
 	want := `{"text":"<user> hi <b>\n<assistant>"}
 {"text":"<user> a\n<assistant> b\n"}
-{"error":"not a JSON object"}
+{"error":"not a JSON object: want {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}]}"}
 `
 	if o.status != exitOK || o.out != want {
 		t.Errorf("%+v", o)
@@ -275,6 +277,12 @@ func TestTemplateCommand(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	command(t, "", "template").oneErrorLine(t, exitUsage, "want MODEL or --file")
+	command(t, "", "template", model).oneErrorLine(t, exitFailed, "not a JSON object: want")
+	command(t, `{"messages":[]} {"messages":[]}`, "template", model).oneErrorLine(t, exitFailed, "more behind the JSON object")
+	if err := os.WriteFile(file, bytes.Repeat([]byte{'x'}, 5<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "{}", "template", "--file", file).oneErrorLine(t, exitFailed, "too many for a template")
 	if o := command(t, `{"messages":[{"role":"user","content":"hi"}]}`, "template", model); o.out != "<user> hi\n" {
 		t.Errorf("%+v", o)
 	}
@@ -302,6 +310,40 @@ func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if o := command(t, "", "completion", shell); o.status != exitOK || !strings.Contains(o.out, "baleen") {
 			t.Errorf("%s: status %d", shell, o.status)
+		}
+	}
+}
+
+// TestLinesAreAnsweredAtOnce: a program that asks line by line gets each answer before it asks on.
+func TestLinesAreAnsweredAtOnce(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	for _, tc := range []struct {
+		line string
+		args []string
+	}{
+		{`"hello"`, []string{"tokenize", model, "--jsonl"}},
+		{`[1,2]`, []string{"detokenize", model, "--jsonl"}},
+		{`{"messages":[]}`, []string{"template", model, "--jsonl"}},
+	} {
+		in, ask := io.Pipe()
+		answers, out := io.Pipe()
+		status := make(chan int, 1)
+		go func() {
+			status <- Main(tc.args, IO{In: in, Out: out, Err: io.Discard, Environ: []string{"BALEEN_HOME=" + t.TempDir()}})
+			out.Close()
+		}()
+		lines := bufio.NewScanner(answers)
+		for range 3 {
+			if _, err := io.WriteString(ask, tc.line+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if !lines.Scan() || lines.Text() == "" {
+				t.Fatalf("%s: no answer (%v)", tc.args[0], lines.Err())
+			}
+		}
+		ask.Close()
+		if got := <-status; got != exitOK {
+			t.Errorf("%s: status %d", tc.args[0], got)
 		}
 	}
 }

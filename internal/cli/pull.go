@@ -9,6 +9,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/fetch"
+	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
@@ -61,6 +62,11 @@ func (a *app) pull(ctx context.Context, arg string) (string, error) {
 		}
 		if ref.Model != nil && !ref.Model.Own {
 			a.note("%s is %s's and runs in place", ref.Model.Name, ref.Model.Where)
+		}
+		if ref.Model == nil { // a path, perhaps of something else
+			if err := model.Check(ref.Path); err != nil {
+				return "", err
+			}
 		}
 		return ref.Path, nil
 	}

@@ -31,7 +31,7 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"serve", "--log-format", "xml"}, "--log-format"},
 		{[]string{"serve", "--max-memory", "lots"}, "--max-memory"},
 		{[]string{"serve", "--max-body", "0"}, "--max-body"},
-		{[]string{"serve", "extra"}, "got 1 arguments"},
+		{[]string{"serve", "extra"}, "got 1 argument"},
 		{[]string{"keys", "add", "x", "--scopes", "root"}, `no scope "root"`},
 		{[]string{"keys", "revoke", "x"}, "no key named"},
 		{[]string{"ps", "--port", "1"}, "no server answers"},

@@ -24,11 +24,17 @@ import (
 const maxJSONLine = 256 << 20
 
 // eachLine calls f with each line of standard input that is not empty. f's error is reported with the line's number.
-func (a *app) eachLine(ctx context.Context, f func(line []byte) error) error {
+// What f wrote to out is passed on before a read that may wait: a program may ask line by line.
+func (a *app) eachLine(ctx context.Context, out *bufio.Writer, f func(line []byte) error) error {
 	in := bufio.NewReaderSize(a.io.In, 1<<20)
 	for n := 1; ; n++ {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return err
+			}
 		}
 		line, err := readLine(in)
 		if errors.Is(err, io.EOF) && len(line) == 0 {
@@ -154,7 +160,7 @@ func (a *app) tokenizeLines(ctx context.Context, tok *tokenizer.Tokenizer, o tok
 	out := bufio.NewWriterSize(a.io.Out, 1<<20)
 	var ids []int32
 	var buf []byte
-	err := a.eachLine(ctx, func(line []byte) error {
+	err := a.eachLine(ctx, out, func(line []byte) error {
 		var text *string
 		if err := json.Unmarshal(line, &text); err != nil || text == nil {
 			return errors.New("not a JSON string")
@@ -225,7 +231,7 @@ func (a *app) detokenizeLines(ctx context.Context, tok *tokenizer.Tokenizer, ski
 	out := bufio.NewWriterSize(a.io.Out, 1<<20)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	err := a.eachLine(ctx, func(line []byte) error {
+	err := a.eachLine(ctx, out, func(line []byte) error {
 		var ids []int32
 		if err := json.Unmarshal(line, &ids); err != nil || ids == nil {
 			return errors.New("not a JSON array of token ids")
@@ -289,7 +295,7 @@ type renderer struct {
 func (a *app) renderer(ctx context.Context, args []string, file string) (*renderer, error) {
 	name, src := file, model.TemplateSource{}
 	if file != "" {
-		b, err := os.ReadFile(file)
+		b, err := readTemplate(file)
 		if err != nil {
 			return nil, err
 		}
@@ -313,12 +319,32 @@ func (a *app) renderer(ctx context.Context, args []string, file string) (*render
 	}}, nil
 }
 
+// readTemplate reads a file or a pipe, and no more of it than a template may have.
+func readTemplate(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, chattmpl.MaxSource+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > chattmpl.MaxSource {
+		return nil, fmt.Errorf("%s has more than %d bytes, too many for a template", path, chattmpl.MaxSource)
+	}
+	return b, nil
+}
+
+// errNoObject answers input that is no conversation at all.
+var errNoObject = errors.New(`not a JSON object: want {"messages": [{"role": "user", "content": "..."}]}`)
+
 // render decodes one conversation and renders it. Keys beside messages, tools and add_generation_prompt become
 // variables.
 func (r *renderer) render(ctx context.Context, line []byte) (string, error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return "", errors.New("not a JSON object")
+		return "", errNoObject
 	}
 	in := chattmpl.Input{}
 	own := map[string]bool{}
@@ -357,6 +383,9 @@ func (r *renderer) render(ctx context.Context, line []byte) (string, error) {
 	if _, err := dec.Token(); err != nil {
 		return "", fmt.Errorf("not a JSON object: %w", err)
 	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return "", errors.New("there is more behind the JSON object")
+	}
 	for _, v := range r.vars {
 		if !own[v.Key] {
 			in.Extra = append(in.Extra, v)
@@ -379,7 +408,7 @@ func (a *app) renderLines(ctx context.Context, r *renderer) error {
 	out := bufio.NewWriterSize(a.io.Out, 1<<20)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	err := a.eachLine(ctx, func(line []byte) error {
+	err := a.eachLine(ctx, out, func(line []byte) error {
 		var reply rendered
 		text, err := r.render(ctx, line)
 		if err != nil {

@@ -76,6 +76,15 @@ func Describe(path string, o Options) (*Description, error) {
 	return d, nil
 }
 
+// Check tells whether there is a model at path, by what its files say of themselves. It reads no weights.
+func Check(path string) error {
+	c, err := family.Open(path)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
+
 func (d *Description) need(c *family.Checkpoint, o Options) (err error) {
 	if d.Context, err = contextFor(d.Info, o.Context); err != nil {
 		return err

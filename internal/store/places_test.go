@@ -257,6 +257,7 @@ func TestRemote(t *testing.T) {
 		"registry.ollama.ai/library/x": "x:latest ollama:x:latest", "pip:a==1": "a pip:a==1", "pip:a": "!", "hf:x": "!", "hf:org/../x": "!",
 		"https://h/x.gguf": "x https://h/x.gguf", "https://h/x.bin": "!", "https://h/x.gguf#sha256=12": "!", "https:///x.gguf": "!",
 		"what is this?": "", "a/b/c/d": "", "/etc/passwd": "",
+		"ftp://h/x.gguf": "!", "file:///x.gguf": "!", "hf://org/repo": "!",
 	} {
 		e, ok, err := Remote(arg, true)
 		got := ""

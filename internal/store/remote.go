@@ -25,11 +25,14 @@ func (o OllamaTag) String() string {
 }
 
 var (
-	word     = `[A-Za-z0-9][A-Za-z0-9._-]*`
-	hfName   = regexp.MustCompile(`^(` + word + `/` + word + `)(?::([A-Za-z0-9][A-Za-z0-9._/-]*))?(?:@([A-Za-z0-9][A-Za-z0-9._/-]*))?$`)
-	tagName  = regexp.MustCompile(`^(?:(` + word + `)/)?(` + word + `)(?::(` + word + `))?$`)
-	pipName  = regexp.MustCompile(`^(` + word + `)==(` + word + `)$`)
-	ownName  = regexp.MustCompile(`^` + word + `(/` + word + `){0,3}(:[A-Za-z0-9][A-Za-z0-9._/-]*)?(@[A-Za-z0-9][A-Za-z0-9._/-]*)?$`)
+	word    = `[A-Za-z0-9][A-Za-z0-9._-]*`
+	hfName  = regexp.MustCompile(`^(` + word + `/` + word + `)(?::([A-Za-z0-9][A-Za-z0-9._/-]*))?(?:@([A-Za-z0-9][A-Za-z0-9._/-]*))?$`)
+	tagName = regexp.MustCompile(`^(?:(` + word + `)/)?(` + word + `)(?::(` + word + `))?$`)
+	pipName = regexp.MustCompile(`^(` + word + `)==(` + word + `)$`)
+	ownName = regexp.MustCompile(`^` + word + `(/` + word + `){0,3}(:[A-Za-z0-9][A-Za-z0-9._/-]*)?(@[A-Za-z0-9][A-Za-z0-9._/-]*)?$`)
+	// "hf://ORG/REPO" and the like are of a kind that is known, with too many slashes, and their readers say so.
+	otherScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
 	sha256RE = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
@@ -74,6 +77,8 @@ func Remote(arg string, bare bool) (e Entry, ok bool, err error) {
 		e, err = fromHub(arg)
 	case bare && tagName.MatchString(arg):
 		e, err = fromTag(arg)
+	case otherScheme.MatchString(arg):
+		return Entry{}, false, fmt.Errorf("%q is an address of a kind that cannot be fetched: want https://HOST/FILE.gguf, or the path of a file or folder", arg)
 	default:
 		return Entry{}, false, nil
 	}
