@@ -20,7 +20,7 @@ import (
 func (a *app) chat(ctx context.Context, m *model.Model, f *runFlags) error {
 	c := a.conversation(m, f)
 	in, isFile := a.io.In.(*os.File)
-	out, outFile := a.io.Out.(*os.File)
+	out, outFile := a.outFile()
 	if isFile && outFile && a.io.OutTTY && a.getenv("TERM") != "dumb" {
 		o := chatui.Options{In: in, Out: out, Environ: a.io.Environ, Plain: a.getenv("NO_COLOR") != ""}
 		if st, err := a.store(); err == nil {

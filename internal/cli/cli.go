@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,42 @@ type IO struct {
 	Environ  []string // KEY=VALUE
 
 	InTTY, OutTTY, ErrTTY bool
+}
+
+// output is standard output with a memory: no command may end well whose output was lost, on a full disk say.
+type output struct {
+	io.Writer
+
+	mu  sync.Mutex
+	err error // of the first write that failed
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.err == nil {
+			o.err = err
+		}
+	}
+	return n, err
+}
+
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// outFile is standard output where it is a file, a terminal for example.
+func (a *app) outFile() (*os.File, bool) {
+	w := a.io.Out
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
+	f, ok := w.(*os.File)
+	return f, ok
 }
 
 // System is the process's own IO.
@@ -87,6 +124,8 @@ func Main(args []string, sys IO) (status int) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	out := &output{Writer: sys.Out}
+	sys.Out = out
 	a := &app{io: sys, cfg: cfg}
 	root := a.rootCommand()
 	root.SetArgs(args)
@@ -97,6 +136,9 @@ func Main(args []string, sys IO) (status int) {
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = a.unknown
+	}
+	if err == nil {
+		err = out.failed()
 	}
 	var usage usageError
 	switch {

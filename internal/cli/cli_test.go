@@ -221,6 +221,53 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// fullDisk takes room bytes and no more.
+type fullDisk struct{ room int }
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	n := min(d.room, len(b))
+	if d.room -= n; n < len(b) {
+		return n, errors.New("no space left")
+	}
+	return n, nil
+}
+
+// TestLostOutputIsAFailure: what does not arrive on standard output was not done.
+func TestLostOutputIsAFailure(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	for _, args := range [][]string{
+		{"version"},
+		{"version", "--json"},
+		{"--help"},
+		{"run", "--help"},
+		{"completion", "bash"},
+		{"list", "--all"},
+		{"doctor", "--quick"},
+		{"show", model},
+		{"show", model, "--template"},
+		{"pull", model},
+		{"tokenize", model, "hello"},
+		{"detokenize", model, "60", "61", "62", "63"},
+		{"run", model, "hello", "-n", "2"},
+		{"keys", "add", "mine"},
+	} {
+		for _, room := range []int{0, 2} {
+			var errs bytes.Buffer
+			status := Main(args, IO{In: strings.NewReader(""), Out: &fullDisk{room}, Err: &errs, Environ: []string{"BALEEN_HOME=" + t.TempDir(), "BALEEN_THREADS=1"}})
+			if status != exitFailed || strings.Count(errs.String(), "no space left") != 1 {
+				t.Errorf("%q: status %d, %q", args, status, errs.String())
+			}
+		}
+	}
+}
+
+func TestTextIsUTF8(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	command(t, "", "tokenize", model, "a\xff").oneErrorLine(t, exitFailed, "not UTF-8")
+	command(t, "", "run", model, "a\xff").oneErrorLine(t, exitUsage, "not UTF-8")
+	command(t, "", "run", model, "a", "--system", "\xff").oneErrorLine(t, exitUsage, "not UTF-8")
+}
+
 // TestBadFilesGiveOneLine opens what is no model, or one no longer.
 func TestBadFilesGiveOneLine(t *testing.T) {
 	good, err := os.ReadFile(tinyFile(t, ""))
@@ -253,6 +300,7 @@ func TestBadFilesGiveOneLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			command(t, "", "run", path, "hi").oneErrorLine(t, exitFailed, "")
 			command(t, "", "pull", path).oneErrorLine(t, exitFailed, "")
+			command(t, "", "cp", path, "mine").oneErrorLine(t, exitFailed, "")
 			command(t, "", "verify", path, "--reference", path).oneErrorLine(t, exitFailed, "")
 			text := write("t.txt", []byte(strings.Repeat("word ", 2000)))
 			command(t, "", "eval", path, "--text", text).oneErrorLine(t, exitFailed, "")

@@ -393,6 +393,11 @@ func (a *app) cpCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if path, _, err := a.present(args[0]); err == nil { // Copy says what is wrong otherwise
+				if err := model.Check(path); err != nil {
+					return err
+				}
+			}
 			return st.Copy(args[0], args[1])
 		},
 	}

@@ -117,6 +117,9 @@ func (p *lineProgress) left(now time.Time) string {
 
 func (p *lineProgress) Stop() {
 	now := p.now()
+	if p.done == p.first && (p.total <= 0 || p.done < p.total) {
+		return // nothing came: an error says why
+	}
 	fmt.Fprintf(p.w, "  %s%s in %s\n", fetch.Bytes(p.done), p.of(), now.Sub(p.began).Round(100*time.Millisecond))
 }
 

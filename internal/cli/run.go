@@ -134,6 +134,8 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 		return usagef("there is no prompt, neither as an argument nor on standard input")
 	case has && strings.TrimSpace(prompt) == "":
 		return usagef("the prompt is empty")
+	case !utf8.ValidString(prompt) || !utf8.ValidString(f.system):
+		return usagef("the prompt is not UTF-8 text")
 	case !has && f.asJSON:
 		return usagef("--json needs a prompt")
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -28,7 +27,7 @@ func (a *app) table() *table {
 
 // width is the number of columns of the terminal that standard output is, or 0.
 func (a *app) width() int {
-	f, ok := a.io.Out.(*os.File)
+	f, ok := a.outFile()
 	if !ok || !a.io.OutTTY {
 		return 0
 	}

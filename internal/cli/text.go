@@ -78,6 +78,9 @@ func (a *app) tokenizer(ctx context.Context, arg string) (*tokenizer.Tokenizer, 
 // text is the argument, or standard input.
 func (a *app) text(args []string) (string, error) {
 	if len(args) > 1 {
+		if !utf8.ValidString(args[1]) {
+			return "", errors.New("the text is not UTF-8")
+		}
 		return args[1], nil
 	}
 	b, err := io.ReadAll(io.LimitReader(a.io.In, maxText+1))
