@@ -197,8 +197,8 @@ func (u *ui) key(k tea.KeyPressMsg) (tea.Cmd, bool) {
 		}
 		return nil, true
 	case "ctrl+d":
-		if u.input.Value() == "" && !u.answering {
-			return u.quit(), true
+		if u.input.Value() == "" {
+			return u.quit(), true // Run stops an answer
 		}
 	case "ctrl+l":
 		return tea.ClearScreen, true

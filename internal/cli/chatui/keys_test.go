@@ -170,12 +170,29 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestExitWhileAnswering(t *testing.T) {
+func TestExit(t *testing.T) {
 	s := open(t, 24, 80, "rgb:0000/0000/0000", "")
 	s.keys("/exit", enter)
 	s.hears("/exit")
 	if err := <-s.done; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestLeavingWhileAnswering ends the answer too: Run returns when its goroutine has.
+func TestLeavingWhileAnswering(t *testing.T) {
+	s := open(t, 24, 80, "rgb:0000/0000/0000", "")
+	s.keys("wait", enter)
+	s.hears("wait")
+	s.shows("waiting")
+	s.keys(ctrlD)
+	select {
+	case err := <-s.done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(60 * time.Second):
+		t.Error("Ctrl-D does not leave")
 	}
 }
 
