@@ -54,6 +54,7 @@ func concludeWorld(t *testing.T, script servertest.Script, policy chat.Concludin
 // or one that nobody asked for, and other calls as they are.
 func TestNoCallComesAgain(t *testing.T) {
 	again := servertest.ToolCall("get_weather", `{ "city":"Oslo"}`)
+	plainAgain := `{"name": "get_weather", "arguments": {"city": "Oslo"}}`
 	other := servertest.ToolCall("get_weather", `{"city": "Bergen"}`)
 	plain := "```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bergen\"}}\n```"
 	for _, c := range []struct {
@@ -67,7 +68,8 @@ func TestNoCallComesAgain(t *testing.T) {
 		{"again", again, inWords, chat.ConcludeRepeats, inWords, "", true},
 		{"again, and more", again + other, inWords, chat.ConcludeRepeats, inWords, "", true},
 		{"again without marks", `{"name": "get_weather", "arguments": {"city": "Oslo"}}`, inWords, chat.ConcludeRepeats, inWords, "", true},
-		{"again and again", again, again, chat.ConcludeRepeats, "", `get_weather{"city":"Oslo"}`, true},
+		{"again and again", again, again + "\x00" + inWords, chat.ConcludeRepeats, inWords, "", true},
+		{"whatever it is asked", again, again + "\x00" + plainAgain, chat.ConcludeRepeats, "", `get_weather{"city":"Oslo"}`, true},
 		{"text before", "Let me see. " + again, inWords, chat.ConcludeRepeats, "Let me see.\n\n" + inWords, "", true},
 		{"another call", other, inWords, chat.ConcludeAuto, "", `get_weather{"city":"Bergen"}`, false},
 		{"another call, and again", other + again, inWords, chat.ConcludeAuto, "", `get_weather{"city":"Bergen"}get_weather{"city":"Oslo"}`, false},

@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"maps"
+	"math"
 	"slices"
 
 	"github.com/baleenrun/baleen/internal/toolfmt"
@@ -8,7 +10,8 @@ import (
 
 // Concluding says what becomes of a call that adds nothing: small models, when they get a result, make the same call
 // again. Such a call is not handed out. The model is asked once more, with a line behind the result that says to answer
-// the user now, and what it then says is handed out, whatever it is.
+// the user now, and what it then says is handed out. Where it begins with the same call even then, it is asked a last
+// time, without the token that began it.
 type Concluding uint8
 
 const (
@@ -37,6 +40,8 @@ type calling struct {
 	concludes bool            // a first call that adds nothing makes the model conclude
 	strays    bool            // ... and so does one that nobody asked for
 	concluded bool            // the model was asked to
+	silent    int             // runes handed out when it was asked
+	barred    bool            // it was asked without the token that begins the call
 	gap       bool            // what it says then is set apart from what it has said
 	sifting   bool            // the answer has not begun: it may be meant as a call
 	sifted    string          // its text so far
@@ -53,12 +58,17 @@ func (c *choice) arm() {
 
 // mayRepeat tells whether the call that is held may still be one that is not handed out.
 func (c *choice) mayRepeat(name string) bool {
-	return c.first() && c.s.prompt.answered.MayRepeat(name, c.args) ||
+	return (c.first() || c.stubborn()) && c.s.prompt.answered.MayRepeat(name, c.args) ||
 		slices.ContainsFunc(c.made, func(m toolfmt.Call) bool { return m.MayBecome(name, c.args) })
 }
 
 // first tells that the next call decides whether the model is asked to conclude.
 func (c *choice) first() bool { return c.concludes && !c.concluded && c.calls == 0 && len(c.made) == 0 }
+
+// stubborn tells that the model, asked to conclude, has said nothing else before the call that comes.
+func (c *choice) stubborn() bool {
+	return c.concluded && !c.barred && c.calls == 0 && c.runes == c.silent && len(c.out) > 0
+}
 
 // callEvent takes a piece of a call; it reports whether that ended the answer, or began it anew.
 func (c *choice) callEvent(ev toolfmt.Event) bool {
@@ -95,6 +105,10 @@ func (c *choice) callEvent(ev toolfmt.Event) bool {
 		}
 		a := c.s.prompt.answered
 		if !ev.Cut && c.first() && (a.Repeats(*ev.Call) || c.whole && a.Strays(*ev.Call, c.s.prompt.tools)) {
+			return c.conclude()
+		}
+		if !ev.Cut && c.stubborn() && a.Repeats(*ev.Call) {
+			c.bar(c.out[0])
 			return c.conclude()
 		}
 		c.held = append(c.held, ev)
@@ -150,11 +164,23 @@ func (c *choice) unsift() bool {
 	return t != "" && c.answer(t)
 }
 
+// bar forbids a token for the rest of the answer.
+func (c *choice) bar(token int32) {
+	c.barred = true
+	bias := maps.Clone(c.params.LogitBias)
+	if bias == nil {
+		bias = map[int32]float32{}
+	}
+	bias[token] = float32(math.Inf(-1))
+	c.params.LogitBias = bias
+}
+
 // conclude asks the model again, with the line behind the result. It reports true: what was being read is over.
 func (c *choice) conclude() bool {
 	c.drain()
 	c.flushStop() // what comes next is another answer: no stop string reaches into it
 	c.gap = c.runes > 0
+	c.silent = c.runes
 	s := c.s
 	spent := len(c.out)
 	c.concluded, c.sifting, c.sifted, c.held, c.logs = true, false, "", nil, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,8 @@ import (
 
 // A Script says what the model writes behind a prompt. The prompt is what the model sees, control tokens included.
 // A script is asked once for each prompt that is not the continuation of its own answer; it should answer the same
-// for the same prompt. It is called by one goroutine.
+// for the same prompt. Behind a zero byte stands what the model writes where the first token of the rest is forbidden.
+// It is called by one goroutine.
 type Script func(prompt string) string
 
 // Backend is the backend of a scripted model. Its fields may be changed between requests under its own lock: use Set.
@@ -156,6 +158,7 @@ func (x *exec) next(logits []float32, s *backend.Seq, pos int) error {
 		h = mix(h, history[p])
 	}
 	a, ok := x.rest[h]
+	var other []int32
 	x.b.mu.Lock()
 	script, fail, watch := x.b.script, x.b.fail, x.b.watch
 	x.b.mu.Unlock()
@@ -164,7 +167,9 @@ func (x *exec) next(logits []float32, s *backend.Seq, pos int) error {
 		if watch != nil {
 			watch(prompt, len(history))
 		}
-		a = answer{rest: x.b.tok.Encode(nil, script(prompt), tokenizer.Options{ParseSpecial: true}), prompt: prompt}
+		first, second, _ := strings.Cut(script(prompt), "\x00")
+		a = answer{rest: x.b.tok.Encode(nil, first, tokenizer.Options{ParseSpecial: true}), prompt: prompt}
+		other = x.b.tok.Encode(nil, second, tokenizer.Options{ParseSpecial: true})
 	}
 	if fail != nil {
 		if err := fail(a.prompt, a.written); err != nil {
@@ -181,6 +186,10 @@ func (x *exec) next(logits []float32, s *backend.Seq, pos int) error {
 	}
 	for i := range logits {
 		logits[i] = float32(mix(h, int32(i))%1024) / 1024
+	}
+	if len(other) > 0 {
+		logits[other[0]] = 20
+		x.rest[mix(h, other[0])] = answer{other[1:], a.prompt, 1}
 	}
 	logits[token] = 30
 	return nil
