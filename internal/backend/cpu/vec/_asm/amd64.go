@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
+	"regexp"
+	"slices"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
@@ -18,6 +21,8 @@ type x86 struct {
 	*build.Context
 	wide   bool
 	consts map[string]operand.Mem
+	kept   map[konst]vec  // constants in registers for the rest of the function
+	used   map[konst]bool // constants that a rehearsed body loads; nil outside of rehearsals
 	unique int
 	scope  int
 }
@@ -69,10 +74,23 @@ func (x *x86) write(dir string) {
 	} {
 		b, err := p.Print(f)
 		check(err)
+		b = dropSelfMoves(b)
 		b = bytes.Replace(b, []byte("by command: _asm DO NOT EDIT"), []byte("by _asm. DO NOT EDIT"), 1)
 		check(os.WriteFile(dir+"/"+name+out, b, 0o644))
 	}
 }
+
+// dropSelfMoves drops what assign leaves where the allocator gave both sides one register.
+func dropSelfMoves(text []byte) []byte {
+	return move.ReplaceAllFunc(text, func(line []byte) []byte {
+		if m := move.FindSubmatch(line); bytes.Equal(m[1], m[2]) {
+			return nil
+		}
+		return line
+	})
+}
+
+var move = regexp.MustCompile(`(?m)^\tVMOVAPS +([XYZ]\d+), ([XYZ]\d+)\n`)
 
 func (x *x86) begin(name, sig string) {
 	x.Function(name + x.suffix())
@@ -81,6 +99,27 @@ func (x *x86) begin(name, sig string) {
 	x.SignatureExpr(sig)
 	x.scope++
 	x.unique = 0
+	x.kept = map[konst]vec{}
+}
+
+// mostKept leaves half of the registers to what a loop computes with.
+const mostKept = 16
+
+// keep loads the constants of a loop's body before it, where there are registers to spare: 16 vectors from memory, none of
+// them aligned, take longer than the arithmetic of an exponential function.
+func (x *x86) keep(body func()) {
+	if !x.wide {
+		return
+	}
+	context, consts, unique := x.Context, x.consts, x.unique
+	x.Context, x.consts, x.used = build.NewContext(), map[string]operand.Mem{}, map[konst]bool{}
+	x.Function("rehearsal")
+	body()
+	used := slices.Sorted(maps.Keys(x.used))
+	x.Context, x.consts, x.unique, x.used = context, consts, unique, nil
+	for _, c := range used[:min(len(used), mostKept)] {
+		x.kept[c] = x.constant(c)
+	}
 }
 
 func (x *x86) end() {
@@ -133,7 +172,7 @@ func (x *x86) addImm(r reg, n int)   { x.ADDQ(operand.I32(n), op(r)) }
 func (x *x86) addReg(r, s reg)       { x.ADDQ(op(s), op(r)) }
 func (x *x86) shift(r reg, bits int) { x.SHLQ(operand.U8(bits), op(r)) }
 
-func (x *x86) prefetch(m mem) { x.PREFETCHT0(at(m)) }
+func (x *x86) prefetch(m mem) { x.PREFETCHT1(at(m)) }
 
 func (x *x86) local(l label) string { return fmt.Sprintf("%s", l) }
 
@@ -174,7 +213,14 @@ func (x *x86) data(name string, lane func(i int) uint32) operand.Mem {
 	return m
 }
 
-func (x *x86) constMem(c konst) operand.Mem {
+// constOp returns a constant where it is: in a register or in memory.
+func (x *x86) constOp(c konst) operand.Op {
+	if v, ok := x.kept[c]; ok {
+		return op(v)
+	}
+	if x.used != nil {
+		x.used[c] = true
+	}
 	return x.data(fmt.Sprintf("c%08x", uint32(c)), func(int) uint32 { return uint32(c) })
 }
 
@@ -186,7 +232,7 @@ func (x *x86) zero() vec {
 
 func (x *x86) constant(c konst) vec {
 	v := x.vector()
-	x.VMOVUPS(x.constMem(c), v)
+	x.VMOVUPS(x.constOp(c), v)
 	return v
 }
 
@@ -239,15 +285,15 @@ func (x *x86) xor(a, b vec) vec { return x.three(x.VXORPS, a, b) }
 func (x *x86) mla(acc, a, b vec)             { x.VFMADD231PS(op(b), op(a), op(acc)) }
 func (x *x86) nmla(acc, a, b vec)            { x.VFNMADD231PS(op(b), op(a), op(acc)) }
 func (x *x86) mlaLoad(acc, a vec, m mem)     { x.VFMADD231PS(at(m), op(a), op(acc)) }
-func (x *x86) mlaConst(acc, a vec, c konst)  { x.VFMADD231PS(x.constMem(c), op(a), op(acc)) }
-func (x *x86) nmlaConst(acc, a vec, c konst) { x.VFNMADD231PS(x.constMem(c), op(a), op(acc)) }
-func (x *x86) mulConst(a vec, c konst) vec   { return x.three(x.VMULPS, a, x.constMem(c)) }
-func (x *x86) addConst(a vec, c konst) vec   { return x.three(x.VADDPS, a, x.constMem(c)) }
-func (x *x86) subConst(a vec, c konst) vec   { return x.three(x.VSUBPS, a, x.constMem(c)) }
-func (x *x86) andConst(a vec, c konst) vec   { return x.three(x.VANDPS, a, x.constMem(c)) }
-func (x *x86) xorConst(a vec, c konst) vec   { return x.three(x.VXORPS, a, x.constMem(c)) }
+func (x *x86) mlaConst(acc, a vec, c konst)  { x.VFMADD231PS(x.constOp(c), op(a), op(acc)) }
+func (x *x86) nmlaConst(acc, a vec, c konst) { x.VFNMADD231PS(x.constOp(c), op(a), op(acc)) }
+func (x *x86) mulConst(a vec, c konst) vec   { return x.three(x.VMULPS, a, x.constOp(c)) }
+func (x *x86) addConst(a vec, c konst) vec   { return x.three(x.VADDPS, a, x.constOp(c)) }
+func (x *x86) subConst(a vec, c konst) vec   { return x.three(x.VSUBPS, a, x.constOp(c)) }
+func (x *x86) andConst(a vec, c konst) vec   { return x.three(x.VANDPS, a, x.constOp(c)) }
+func (x *x86) xorConst(a vec, c konst) vec   { return x.three(x.VXORPS, a, x.constOp(c)) }
 func (x *x86) horner(p, y vec, c konst) vec {
-	x.VFMADD213PS(x.constMem(c), op(y), op(p))
+	x.VFMADD213PS(x.constOp(c), op(y), op(p))
 	return p
 }
 
@@ -269,11 +315,11 @@ func (x *x86) ldexp(p, n, t vec) vec {
 	if x.wide {
 		return x.three(x.VSCALEFPS, p, n)
 	}
-	k := x.three(x.VPSUBD, t, x.constMem(magic))
+	k := x.three(x.VPSUBD, t, x.constOp(magic))
 	h := x.vector()
 	x.VPSRAD(operand.U8(1), op(k), h)
 	factor := func(e vec) vec {
-		f := x.three(x.VPADDD, e, x.constMem(127))
+		f := x.three(x.VPADDD, e, x.constOp(127))
 		x.VPSLLD(operand.U8(23), op(f), op(f))
 		return f
 	}

@@ -42,6 +42,9 @@ type machine interface {
 
 	prefetch(m mem)
 
+	// keep may load the constants of a loop's body before it. The body is called, and what it emits is dropped.
+	keep(body func())
+
 	// Vectors.
 	zero() vec
 	constant(c konst) vec

@@ -133,7 +133,7 @@ func elementwise(m machine, name string, slices, scalars []string, readsDst bool
 		sc = append(sc, m.spread(s))
 	}
 	step := 4 * m.lanes()
-	m.loop(m.length(slices[0]), m.lanes(), func() {
+	body := func() {
 		var x []vec
 		for i, p := range ptr {
 			if i > 0 || readsDst {
@@ -144,7 +144,9 @@ func elementwise(m machine, name string, slices, scalars []string, readsDst bool
 		for _, p := range ptr {
 			m.addImm(p, step)
 		}
-	})
+	}
+	m.keep(body)
+	m.loop(m.length(slices[0]), m.lanes(), body)
 	m.end()
 }
 
@@ -167,14 +169,16 @@ func reductions(m machine) {
 		for i := range parts {
 			parts[i] = m.load(mem{acc, 4 * w * i})
 		}
-		m.loop(m.length("x"), 16, func() {
+		body := func() {
 			for i := range parts {
 				if v := f(parts[i], m.load(mem{x, 4 * w * i}), s); v != nil {
 					m.store(v, mem{x, 4 * w * i})
 				}
 			}
 			m.addImm(x, 64)
-		})
+		}
+		m.keep(body)
+		m.loop(m.length("x"), 16, body)
 		for i := range parts {
 			m.store(parts[i], mem{acc, 4 * w * i})
 		}
