@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapMemory does not ask for huge pages: see "Why no huge pages?" in docs/RATIONALE.md.
 func mapMemory(n int) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

@@ -75,6 +75,7 @@ func loadWeights(p *plan.Plan, a *arena, k *matmul.Kernels, threads *pool, progr
 		}
 		total += int64(len(w.Bytes))
 	}
+	askHuge(a.blocks)
 	l := &loader{kernels: k, total: total, progress: progress, buf: make([][]byte, threads.n)}
 	for i := range ws {
 		if err := l.pack(&ws[i], threads); err != nil {
