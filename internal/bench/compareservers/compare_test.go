@@ -75,8 +75,8 @@ func TestQuantiles(t *testing.T) {
 	for i := range 100 {
 		v = append(v, float64(100-i))
 	}
-	if q := quantilesOf(v); q != (quantiles{50, 99, 100}) {
-		t.Errorf("%+v", q)
+	if q := quantilesOf(v); q != (quantiles{50, 99, 100}) || v[0] != 100 {
+		t.Errorf("%+v, and the list begins with %g", q, v[0])
 	}
 }
 
@@ -101,5 +101,14 @@ func TestRound(t *testing.T) {
 	}
 	if _, err := round(t.Context(), c, []ask{{"/", []byte("good")}, {"/", []byte("bad")}}); err == nil || !strings.Contains(err.Error(), "400") {
 		t.Errorf("error %v, want one with the status", err)
+	}
+}
+
+func TestShares(t *testing.T) {
+	r := newReport()
+	r.of("Baleen").phases[allAtOnce] = []figures{{steady: 95}, {steady: 110}, {steady: 1}}
+	r.of("other").phases[allAtOnce] = []figures{{steady: 1}}
+	if got := strings.Join(r.shares(allAtOnce, []float64{100, 100}), " "); got != "95.0 % 110.0 %" {
+		t.Errorf("%q", got)
 	}
 }

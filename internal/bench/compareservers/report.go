@@ -52,6 +52,9 @@ func (r *report) of(name string) *outcome {
 func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "Engine (baleen bench): %.1f tokens/s at depth 16, %.1f at depth %d, first token of %d %.2f ms\n\n",
 		quantilesOf(r.engine[0]).p50, quantilesOf(r.engine[1]).p50, r.depth, oneToken, quantilesOf(r.first).p50)
+	for i, phase := range []string{shortAtOnce, allAtOnce} {
+		fmt.Fprintf(w, "While all stream, %s: %s of the engine's figure, turn by turn\n\n", phase, strings.Join(r.shares(phase, r.engine[i]), ", "))
+	}
 	fmt.Fprintln(w, "| Load | server | requests | prompt + answer | tokens/s | all streaming | first token p50 | p99 | interval p50 | p99 | longest |")
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, phase := range r.order {
@@ -93,6 +96,16 @@ func (r *report) print(w io.Writer) {
 	line("memory after the start", func(o *outcome) string { return last(o.idle) })
 	line("memory after the load", func(o *outcome) string { return last(o.busy) })
 	line("processor at rest", func(o *outcome) string { return fmt.Sprintf("%.1f %%", quantilesOf(o.resting).p50) })
+}
+
+// shares gives what the first server generates while all stream as a share of what the engine did right behind it. Both
+// meet the same machine only within a turn, so that medians of each would compare less.
+func (r *report) shares(phase string, engine []float64) (out []string) {
+	turns := r.by[r.names[0]].phases[phase]
+	for i, e := range engine[:min(len(engine), len(turns))] {
+		out = append(out, fmt.Sprintf("%.1f %%", 100*turns[i].steady/e))
+	}
+	return out
 }
 
 func last(m []memory) string {
