@@ -234,12 +234,26 @@ func (a *app) runServer(ctx context.Context, f *serveFlags, s *server.Server, sv
 	defer stop()
 	err := hs.Shutdown(grace)
 	if err != nil {
-		log.Warn("running answers were ended", "running", s.Active())
-		err = hs.Close()
+		log.Warn("running answers are ended", "running", s.Active())
+		err = endNow(hs, s)
 	}
 	last, done := context.WithTimeout(context.Background(), 30*time.Second)
 	defer done()
 	return errors.Join(err, svc.Pool().Close(last))
+}
+
+// lastWords is how long ended answers may take to say so.
+const lastWords = 5 * time.Second
+
+// endNow ends the requests in work and closes what is open then.
+func endNow(hs *http.Server, s *server.Server) error {
+	s.End()
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	if err := hs.Shutdown(ctx); err != nil { // clients that do not read
+		return hs.Close()
+	}
+	return nil
 }
 
 // preload loads the models that were named, one after the other.

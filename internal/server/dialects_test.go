@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +118,61 @@ func TestFailuresMidway(t *testing.T) {
 			held(t, w)
 		})
 	}
+}
+
+// TestEndedByTheServer ends answers because the server ends: clients are told so in their dialect.
+func TestEndedByTheServer(t *testing.T) {
+	eachSpeaker(t, func(t *testing.T, s *speaker, stream bool) {
+		w := all(t, servertest.Options{})
+		w.Backend.SetDelay(3 * time.Millisecond)
+		got := make(chan servertest.Reply, 1)
+		go func() {
+			r, _ := w.Send(t.Context(), "POST", s.path, s.say("COUNT", stream))
+			got <- r
+		}()
+		eventually(t, "it runs", func() bool { return w.Backend.Steps() > 10 })
+		w.Server.End()
+		r := <-got
+		if !stream {
+			if _, message, ok := errorShape(s.dialect, r.Body); r.Status != 503 || !ok || !strings.Contains(message, "stopping") || r.Header.Get("Retry-After") == "" {
+				t.Errorf("%d %s", r.Status, r.Body)
+			}
+			return
+		}
+		if i := strings.LastIndex(r.Body, s.failed); r.Status != 200 || i < 0 || !strings.Contains(r.Body[i:], "stopping") || s.dialect == "openai" && !strings.HasSuffix(r.Body, s.end) {
+			t.Errorf("%d, end: %s", r.Status, r.Body[max(0, len(r.Body)-400):])
+		}
+		if !strings.Contains(w.Log(), `"end":"unavailable"`) {
+			t.Errorf("the log takes the server's end for the client's: %s", w.Log())
+		}
+	})
+}
+
+// TestHalfClosed shuts the client's side of a connection for writing and reads on: what is generated for it ends there,
+// and it is told.
+func TestHalfClosed(t *testing.T) {
+	w := all(t, servertest.Options{})
+	w.Backend.SetDelay(3 * time.Millisecond)
+	for i := range speakers {
+		s := &speakers[i]
+		c, err := net.Dial("tcp", strings.TrimPrefix(w.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		start := w.Backend.Steps()
+		body := s.say("COUNT", true)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", s.path, len(body), body)
+		eventually(t, "it runs", func() bool { return w.Backend.Steps() > start+10 })
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(c)
+		if err != nil || !strings.Contains(string(b), s.failed) || !strings.HasSuffix(string(b), "\r\n0\r\n\r\n") {
+			t.Errorf("%s: %v, end: %q", s.path, err, b[max(0, len(b)-300):])
+		}
+	}
+	held(t, w)
 }
 
 // TestGoodStreamsEnd wants each dialect's last event.

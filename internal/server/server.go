@@ -43,6 +43,8 @@ type Server struct {
 	gate     gate
 	stopping atomic.Bool
 	ready    atomic.Bool
+	life     context.Context // ends with End
+	end      context.CancelCauseFunc
 	recorder *recorder
 	openapi  [2][]byte // the document of a server without keys, and of one with keys
 }
@@ -79,6 +81,7 @@ func New(o Options) (*Server, error) {
 		o: o, mux: http.NewServeMux(), routes: map[string][]entry{}, gate: gate{limit: int64(max(o.MaxActive, 0))},
 		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now},
 	}
+	s.life, s.end = context.WithCancelCause(context.Background())
 	s.ready.Store(true)
 	if o.RecordDir != "" {
 		r, err := newRecorder(o.RecordDir, o.Log)
@@ -121,6 +124,13 @@ func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
 // Stop refuses new requests; those in work go on.
 func (s *Server) Stop() { s.stopping.Store(true) }
 
+// End makes the requests in work end now, with an error in each one's own shape: a connection that is just closed leaves
+// streams without their last event.
+func (s *Server) End() {
+	s.Stop()
+	s.end(&chat.Error{Kind: chat.Unavailable, RetryAfter: 5 * time.Second})
+}
+
 // Active returns the number of requests in work.
 func (s *Server) Active() int { return int(s.gate.n.Load()) }
 
@@ -132,7 +142,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if s.recorder != nil {
 		s.recorder.attach(c, r)
 	}
-	ctx := context.WithValue(chat.WithTrace(r.Context(), c.trace), callKey{}, c)
+	ctx, cancel := context.WithCancelCause(context.WithValue(chat.WithTrace(r.Context(), c.trace), callKey{}, c))
+	defer cancel(nil)
+	defer context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })()
 	r = r.WithContext(ctx)
 	w.Header().Set("X-Request-Id", c.trace.ID)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -158,6 +170,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c.dialect = s.claimant(r)
 	if err := s.answer(c, w, r); err != nil {
 		e := chat.AsError(err)
+		if e.Kind == chat.Cancelled && s.life.Err() != nil { // by what looks at no cause
+			e = chat.AsError(context.Cause(s.life))
+		}
 		c.trace.Fail(e)
 		if e.Kind == chat.Internal {
 			s.o.Log.Error("request failed", "request", c.trace.ID, "error", e)

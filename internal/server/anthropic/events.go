@@ -162,7 +162,8 @@ func (b *blocks) last() {
 	b.end()
 }
 
-// events answers with a stream. Whatever happens, it ends in message_stop or in error, unless the client is gone.
+// events answers with a stream. Whatever happens, it ends in message_stop or in error, which a client that is gone does
+// not see.
 func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) error {
 	out := d.env.NewEvents(w)
 	var begun atomic.Bool
@@ -185,7 +186,7 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) e
 	if err != nil {
 		quiet()
 		e := chat.AsError(err)
-		if out.Started() && e.Kind != chat.Cancelled {
+		if out.Started() {
 			b.send("error", errorOf(r, e))
 		}
 		return e

@@ -152,9 +152,6 @@ func (d *dialect) chat(w http.ResponseWriter, r *http.Request) error {
 
 // endStream sends an error and the end into a stream that was begun.
 func endStream(out *server.Writer, e *chat.Error) error {
-	if gone(e) {
-		return e
-	}
 	if err := out.Event("", errorAnswer{errorOf(e)}); err != nil {
 		return err
 	}

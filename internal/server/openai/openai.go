@@ -219,9 +219,6 @@ func keepAlive(s *server.Writer) (stop func()) {
 	return s.Beat(15*time.Second, func() error { return s.Comment("working") })
 }
 
-// gone reports whether a stream ended because the client went away: then nobody is there to read more.
-func gone(e *chat.Error) bool { return e != nil && e.Kind == chat.Cancelled }
-
 var one = float32(1)
 
 // defaults are those of OpenAI's documentation.

@@ -417,9 +417,6 @@ func (b *builder) endCall(c *chat.Call) error {
 
 // fail ends a stream with an error.
 func (b *builder) fail(e *chat.Error) error {
-	if gone(e) {
-		return e
-	}
 	if err := b.begin(); err != nil {
 		return err
 	}
