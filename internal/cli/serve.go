@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -109,7 +110,12 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Answer requests over HTTP", Long: serveLong, Example: serveExample,
 		Args: argsBetween(0, 0, "none"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd); err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), f)
+		},
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.host, "host", defaultHost, "address to listen on")
@@ -124,7 +130,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key file")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text, or json with times in seconds")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
-	fs.DurationVar(&f.keepAlive, "keep-alive", 5*time.Minute, "how long an unused model stays loaded; negative: for good")
+	fs.DurationVar(&f.keepAlive, "keep-alive", 5*time.Minute, "how long an unused model stays loaded; 0: not at all; negative: for good")
 	fs.DurationVar(&f.timeout, "timeout", time.Hour, "longest time that a request may take; 0: no limit")
 	fs.DurationVar(&f.grace, "grace", 5*time.Minute, "how long running answers may take after the server was told to stop")
 	fs.StringVar(&f.memory, "max-memory", "", "memory that models may take together, such as 8GiB (default: what is free at the start)")
@@ -137,6 +143,46 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
 	a.settings(cmd, config.Threads, config.Context, config.KV, config.CPU)
 	return cmd
+}
+
+// check refuses flags that contradict each other and numbers that mean nothing: what they were given for would be
+// dropped in silence.
+func (f *serveFlags) check(cmd *cobra.Command) error {
+	if f.socket != "" {
+		if err := alone(cmd, "socket", "host", "port"); err != nil {
+			return err
+		}
+	}
+	if f.port < 0 || f.port > 65535 {
+		return usagef("--port %d: want a number from 0 to 65535", f.port)
+	}
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"max-models", f.maxModels}, {"parallel", f.parallel}, {"max-queue", f.queue}, {"max-requests", f.maxActive}} {
+		if n.value < 1 && cmd.Flags().Changed(n.flag) {
+			return usagef("--%s %d: want at least 1", n.flag, n.value)
+		}
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"timeout", f.timeout}, {"grace", f.grace}} {
+		if d.value < 0 {
+			return usagef("--%s %v: want no negative time", d.flag, d.value)
+		}
+	}
+	return nil
+}
+
+// alone refuses flags beside one that leaves them without effect.
+func alone(cmd *cobra.Command, flag string, others ...string) error {
+	for _, o := range others {
+		if cmd.Flags().Changed(o) {
+			return usagef("--%s and --%s exclude each other", flag, o)
+		}
+	}
+	return nil
 }
 
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
@@ -328,8 +374,12 @@ func (a *app) pool(f *serveFlags, log *slog.Logger) (*pool.Pool[*chat.Model], er
 		limit = b.Available
 	}
 	loader := &chat.Loader{Options: o}
+	keep := f.keepAlive
+	if keep == 0 {
+		keep = 1 // 0 is the pool's default
+	}
 	return pool.New(pool.Options[*chat.Model]{
-		Open: loader.Open, Need: loader.Need, Limit: limit, MaxModels: f.maxModels, KeepAlive: f.keepAlive,
+		Open: loader.Open, Need: loader.Need, Limit: limit, MaxModels: f.maxModels, KeepAlive: keep,
 		Closed: func(key string, err error) {
 			if err != nil {
 				log.Error("unloading failed", "path", key, "error", err)
@@ -459,6 +509,7 @@ func parseBytes(s string) (int64, error) {
 type remote struct {
 	host, socket, key string
 	port              int
+	cert              string // "": without TLS
 }
 
 func (r *remote) register(a *app, cmd *cobra.Command) {
@@ -466,8 +517,43 @@ func (r *remote) register(a *app, cmd *cobra.Command) {
 	fs.StringVar(&r.host, "host", defaultHost, "address of the server")
 	fs.IntVar(&r.port, "port", defaultPort, "port of the server")
 	fs.StringVar(&r.socket, "socket", "", "socket file of the server")
+	fs.StringVar(&r.cert, "tls-cert", "", "certificate file of a server that listens with TLS, as it was started with")
 	fs.StringVar(&r.key, "api-key", a.getenv("BALEEN_API_KEY"), "key for the server [$BALEEN_API_KEY]")
 	fs.Lookup("api-key").DefValue = ""
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return r.check(cmd) }
+}
+
+func (r *remote) check(cmd *cobra.Command) error {
+	switch {
+	case r.socket != "":
+		return alone(cmd, "socket", "host", "port")
+	case r.port < 1 || r.port > 65535:
+		return usagef("--port %d: want a number from 1 to 65535", r.port)
+	case strings.ContainsAny(r.host, "/ ") || strings.Contains(r.host, ":") && net.ParseIP(r.host) == nil:
+		return usagef("--host %q: want a name or an address, without http:// and port", r.host)
+	}
+	return nil
+}
+
+// pinned accepts one certificate alone: that of the server that was meant, under whatever name it is reached.
+func pinned(file string) (*tls.Config, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert: %w", err)
+	}
+	block, _ := pem.Decode(b)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("--tls-cert %s has no certificate", file)
+	}
+	return &tls.Config{
+		InsecureSkipVerify: true, // for the comparison below, which is stricter
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes) {
+				return fmt.Errorf("its certificate is not the one in %s", file)
+			}
+			return nil
+		},
+	}, nil
 }
 
 // address is where the server is, for messages.
@@ -515,8 +601,16 @@ func (r *remote) failed(err error) error {
 func (r *remote) call(ctx context.Context, method, path string, body, out any) error {
 	t := &http.Transport{}
 	address := "http://" + r.address() + path
+	if r.cert != "" {
+		c, err := pinned(r.cert)
+		if err != nil {
+			return err
+		}
+		address, t.TLSClientConfig = "https://"+r.address()+path, c
+	}
 	if r.socket != "" {
-		address = "http://localhost" + path
+		_, rest, _ := strings.Cut(address, "://")
+		address = address[:len(address)-len(rest)] + "localhost" + path
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", r.socket)
 		}
@@ -547,7 +641,17 @@ func (r *remote) call(ctx context.Context, method, path string, body, out any) e
 	if res.StatusCode != http.StatusOK {
 		var e struct{ Error struct{ Message string } }
 		if json.Unmarshal(text, &e) == nil && e.Error.Message != "" {
+			switch {
+			case res.StatusCode != http.StatusUnauthorized:
+			case r.key == "":
+				return errors.New("the server wants an API key: give --api-key, or set BALEEN_API_KEY")
+			default:
+				return errors.New("the server does not know this API key")
+			}
 			return errors.New(e.Error.Message)
+		}
+		if strings.Contains(string(text), "HTTP request to an HTTPS server") { // as net/http words it
+			return fmt.Errorf("the server at %s listens with TLS: give its certificate with --tls-cert", r.address())
 		}
 		return fmt.Errorf("the server answered %s", res.Status)
 	}
@@ -588,6 +692,10 @@ func until(m server.LoadedModel) string {
 	switch {
 	case m.Loading:
 		return "loading"
+	case m.Leaving && m.Requests > 0:
+		return "no longer in use"
+	case m.Leaving:
+		return "unloading"
 	case m.Requests > 0:
 		return "in use"
 	case m.Expires == nil:

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,6 +39,19 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"keys", "add", "x", "--scopes", "root"}, `no scope "root"`},
 		{[]string{"keys", "revoke", "x"}, "no key named"},
 		{[]string{"ps", "--port", "1"}, "no server answers"},
+		{[]string{"serve", "--socket", "s", "--port", "1"}, "--socket and --port exclude each other"},
+		{[]string{"serve", "--socket", "s", "--host", "localhost"}, "--socket and --host exclude each other"},
+		{[]string{"serve", "--port", "65536"}, "--port 65536: want a number from 0 to 65535"},
+		{[]string{"serve", "--port", "-1"}, "--port -1: want a number from 0 to 65535"},
+		{[]string{"serve", "--max-requests", "0"}, "--max-requests 0: want at least 1"},
+		{[]string{"serve", "--max-queue", "-1"}, "--max-queue -1: want at least 1"},
+		{[]string{"serve", "--parallel", "-2"}, "--parallel -2: want at least 1"},
+		{[]string{"serve", "--grace", "-1s"}, "--grace -1s: want no negative time"},
+		{[]string{"ps", "--socket", "s", "--port", "1"}, "--socket and --port exclude each other"},
+		{[]string{"ps", "--port", "0"}, "--port 0: want a number from 1 to 65535"},
+		{[]string{"stop", "--host", "http://localhost"}, `--host "http://localhost": want a name or an address`},
+		{[]string{"ps", "--host", "localhost:1"}, `--host "localhost:1": want a name or an address`},
+		{[]string{"ps", "--tls-cert", "/nowhere"}, "--tls-cert"},
 	} {
 		var out, errs bytes.Buffer
 		status := Main(c.args, IO{Out: &out, Err: &errs, Environ: []string{"BALEEN_HOME=" + t.TempDir()}})
@@ -153,6 +170,48 @@ func TestServe(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("the server does not stop")
+	}
+}
+
+// TestServerWithTLS asks a server that listens with TLS, by its certificate, by another one, and by none.
+func TestServerWithTLS(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer right-key" {
+			w.WriteHeader(http.StatusUnauthorized)
+			io.WriteString(w, `{"error":{"message":"a valid API key is needed"}}`)
+			return
+		}
+		io.WriteString(w, `{"models":[{"name":"tiny","requests":1,"leaving":true}]}`)
+	}))
+	defer s.Close()
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	cert := filepath.Join(t.TempDir(), "cert.pem")
+	write := func(der []byte) {
+		if err := os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(s.Certificate().Raw)
+	if o := command(t, "", "ps", "--port", port, "--tls-cert", cert, "--api-key", "right-key"); o.status != 0 || !strings.Contains(o.out, "tiny") || !strings.Contains(o.out, "no longer in use") {
+		t.Errorf("status %d: %s%s", o.status, o.out, o.err)
+	}
+	for _, c := range []struct {
+		say  string
+		args []string
+	}{
+		{"listens with TLS: give its certificate with --tls-cert", nil},
+		{"the server wants an API key: give --api-key, or set BALEEN_API_KEY", []string{"--tls-cert", cert}},
+		{"the server does not know this API key", []string{"--tls-cert", cert, "--api-key", "wrong-key"}},
+	} {
+		o := command(t, "", append([]string{"ps", "--port", port}, c.args...)...)
+		if o.oneErrorLine(t, exitFailed, ""); !strings.Contains(o.err, c.say) {
+			t.Errorf("%v: %q", c.args, o.err)
+		}
+	}
+	write(append([]byte(nil), s.Certificate().Raw[1:]...))
+	if o := command(t, "", "ps", "--port", port, "--tls-cert", cert); !strings.Contains(o.err, "its certificate is not the one in "+cert) {
+		t.Errorf("another certificate: %q", o.err)
 	}
 }
 

@@ -420,7 +420,7 @@ func (p *Pool[M]) Loaded(f func(Status, M)) []Status {
 			keep = e.keep
 		}
 		out[i] = Status{e.key, !e.loaded, e.leaving, e.bytes, e.leases, e.since, e.expires, keep}
-		if f != nil && e.loaded && !e.leaving {
+		if f != nil && e.loaded && (!e.leaving || e.leases > 0) {
 			f(out[i], e.model)
 		}
 	}

@@ -128,14 +128,23 @@ type LoadedModel struct {
 	Name      string     `json:"name"`
 	Path      string     `json:"path"`
 	Loading   bool       `json:"loading"`
+	Leaving   bool       `json:"leaving"` // is unloaded as soon as no request uses it
 	Bytes     int64      `json:"bytes"`
 	Context   int        `json:"context"`
 	Requests  int        `json:"requests"` // that use it now
 	Running   int        `json:"running"`  // sequences in the batch
 	Waiting   int        `json:"waiting"`
 	Since     *time.Time `json:"since"`
-	Expires   *time.Time `json:"expires"` // null: in use, or for good
-	KeepAlive float64    `json:"keep_alive_seconds"`
+	Expires   *time.Time `json:"expires"`            // null: in use, or for good
+	KeepAlive float64    `json:"keep_alive_seconds"` // negative: for good
+}
+
+// seconds is a time to stay, -1 for good.
+func seconds(d time.Duration) float64 {
+	if d < 0 {
+		return -1
+	}
+	return d.Seconds()
 }
 
 func (o *own) models(w http.ResponseWriter, r *http.Request) error {
@@ -148,7 +157,7 @@ func (o *own) models(w http.ResponseWriter, r *http.Request) error {
 	details := map[string]*chat.Model{}
 	status := o.s.o.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) { details[st.Key] = m })
 	for _, st := range status {
-		row := LoadedModel{Name: byPath[st.Key].Name, Path: st.Key, Loading: st.Loading, Bytes: st.Bytes, Requests: st.Leases, KeepAlive: st.Keep.Seconds()}
+		row := LoadedModel{Name: byPath[st.Key].Name, Path: st.Key, Loading: st.Loading, Leaving: st.Leaving, Bytes: st.Bytes, Requests: st.Leases, KeepAlive: seconds(st.Keep)}
 		if m := details[st.Key]; m != nil {
 			row.Context = m.Context
 			e := m.Engine.Stats()
