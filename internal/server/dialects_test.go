@@ -210,6 +210,14 @@ func TestDisconnectsInEveryDialect(t *testing.T) {
 	held(t, w)
 }
 
+// TestAllowedMethods wants each method once where dialects share a path.
+func TestAllowedMethods(t *testing.T) {
+	w := all(t, servertest.Options{})
+	if r := w.Do(t, "PUT", "/v1/models", ""); r.Status != 405 || r.Header.Get("Allow") != "GET" {
+		t.Errorf("%d, Allow %q: %s", r.Status, r.Header.Get("Allow"), r.Body)
+	}
+}
+
 // TestPromptsThatDoNotFit wants a refusal with both counts.
 func TestPromptsThatDoNotFit(t *testing.T) {
 	w := all(t, servertest.Options{Model: func(o *model.Options) { o.Context = 1024 }})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -283,6 +284,7 @@ func (s *Server) find(w *writer, r *http.Request) (entry, error) {
 		allow = append(allow, e.route.Method)
 	}
 	sort.Strings(allow)
+	allow = slices.Compact(allow) // dialects may share a path
 	w.Header().Set("Allow", strings.Join(allow, ", "))
 	return entry{}, &chat.Error{Kind: chat.BadMethod, Allow: strings.Join(allow, ", ")}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
@@ -418,5 +419,18 @@ func TestPromptLogProbsOfAFailedAnswer(t *testing.T) {
 	}
 	if _, _, _, _, done := collect(t, s); done.Err == nil {
 		t.Error("no error")
+	}
+}
+
+// TestErrorsSayThingsOnce is about log rows, and about advice that is a command line.
+func TestErrorsSayThingsOnce(t *testing.T) {
+	long := &chat.Error{Kind: chat.PromptTooLong, Tokens: 9120, Context: 8192, Err: &engine.PromptTooLong{Tokens: 9120, Context: 8192}}
+	if got := long.Error(); strings.Count(got, "9,120") != 1 {
+		t.Errorf("%q", got)
+	}
+	for name, advised := range map[string]bool{"qwen3:4b": true, "a b": false, "a\nrm -r": false, "\x1b[31m": false} {
+		if got := (&chat.Error{Kind: chat.UnknownModel, Model: name}).Advice(); strings.Contains(got, "baleen pull") != advised {
+			t.Errorf("%q: %q", name, got)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/baleenrun/baleen/internal/nearest"
 )
@@ -104,13 +105,17 @@ func (e *Error) Advice() string {
 	if len(e.Near) > 0 {
 		return "; did you mean " + nearest.Quoted(e.Near) + "?"
 	}
+	if strings.ContainsFunc(e.Model, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		return ": list the models"
+	}
 	return ": list the models, or fetch it with: baleen pull " + e.Model
 }
 
 // Error is Message with the cause, where Message does not say it.
 func (e *Error) Error() string {
 	m := e.Message()
-	if e.Err == nil || strings.Contains(m, e.Err.Error()) {
+	said := e.Msg == "" && e.Kind == PromptTooLong // the numbers are the cause's
+	if e.Err == nil || said || strings.Contains(m, e.Err.Error()) {
 		return m
 	}
 	return m + ": " + e.Err.Error()

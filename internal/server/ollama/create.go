@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/server/chat"
@@ -19,8 +20,30 @@ import (
 // A making is a request of /api/create.
 type making struct {
 	naming
-	c    manage.Creation
-	file string
+	c          manage.Creation
+	parameters bool // there are some
+	file       string
+}
+
+// beside names a field that says what the Modelfile says, "" where there is none.
+func (m *making) beside() string {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"from", m.c.From != ""},
+		{"files", len(m.c.Files) > 0},
+		{"template", m.c.Template != ""},
+		{"system", m.c.System != ""},
+		{"parameters", m.parameters},
+		{"messages", len(m.c.Messages) > 0},
+		{"license", strings.Join(m.c.Licences, "") != ""},
+	} {
+		if f.set {
+			return f.name
+		}
+	}
+	return ""
 }
 
 func makingFields() []fields.Field[making] {
@@ -32,7 +55,7 @@ func makingFields() []fields.Field[making] {
 		honoured("model", fields.String(), "name of the new model; required", func(m *making, v fields.Value) error { m.model = v.String(); return nil }),
 		honoured("name", fields.String(), "the older word for model", func(m *making, v fields.Value) error { m.older = v.String(); return nil }),
 		honoured("stream", fields.Bool(), streamDoc, func(m *making, v fields.Value) error { m.stream = v.Bool(); return nil }),
-		honoured("modelfile", fields.String(), "a Modelfile, as older clients send it, instead of the fields below", func(m *making, v fields.Value) error { m.file = v.String(); return nil }),
+		honoured("modelfile", fields.String(), "a Modelfile, as older clients send it; it stands instead of the fields below, which are refused beside it", func(m *making, v fields.Value) error { m.file = v.String(); return nil }),
 		honoured("from", fields.String(), "name of the model to start from", func(m *making, v fields.Value) error { m.c.From = v.String(); return nil }),
 		honoured("files", fields.Object("").Where(map[string]any{"propertyNames": map[string]any{"pattern": fileNamePattern}, "additionalProperties": map[string]any{"type": "string", "pattern": blobPattern}}), "uploaded files to start from: digest by file name", setFiles),
 		honoured("template", fields.String(), "chat template in Jinja, instead of the model's own", func(m *making, v fields.Value) error {
@@ -41,6 +64,9 @@ func makingFields() []fields.Field[making] {
 		}),
 		honoured("system", fields.String(), "system message of conversations that bring none", func(m *making, v fields.Value) error { m.c.System = v.String(); return nil }),
 		honoured("parameters", fields.Object("options").Where(map[string]any{"properties": map[string]any{"num_predict": map[string]any{"not": map[string]any{"const": 0}}}}), "settings of requests that say nothing else, by the names of options", func(m *making, v fields.Value) error {
+			if err := v.Members(func(string, fields.Value) error { m.parameters = true; return nil }); err != nil {
+				return err
+			}
 			return setSettings(&m.c, v)
 		}),
 		honoured("messages", fields.List(fields.Object("message")), "messages that stand before every conversation", func(m *making, v fields.Value) (err error) {
@@ -63,14 +89,16 @@ func makingFields() []fields.Field[making] {
 
 var createTable = &fields.Table[making]{Name: "create", IgnoreUnknown: true, Fields: makingFields(), Where: append(nameable, map[string]any{"anyOf": []any{
 	map[string]any{ // of a model
-		"required": []string{"from"}, "properties": map[string]any{"from": map[string]any{"type": "string", "pattern": notBlank}, "files": map[string]any{"enum": []any{nil, map[string]any{}}}},
+		"required": []string{"from"}, "properties": map[string]any{"from": map[string]any{"type": "string", "pattern": notBlank}, "files": map[string]any{"enum": []any{nil, map[string]any{}}}, "modelfile": map[string]any{"enum": []any{nil, ""}}},
 	},
 	map[string]any{ // of files
-		"required": []string{"files"}, "properties": map[string]any{"files": map[string]any{"type": "object", "minProperties": 1}, "from": map[string]any{"enum": []any{nil, ""}}},
+		"required": []string{"files"}, "properties": map[string]any{"files": map[string]any{"type": "object", "minProperties": 1}, "from": map[string]any{"enum": []any{nil, ""}}, "modelfile": map[string]any{"enum": []any{nil, ""}}},
 	},
 	map[string]any{ // of a model that the Modelfile names
 		"required": []string{"modelfile"}, "properties": map[string]any{
-			"modelfile": map[string]any{"type": "string", "minLength": 1}, "files": map[string]any{"enum": []any{nil, map[string]any{}}},
+			"modelfile": map[string]any{"type": "string", "minLength": 1}, "from": map[string]any{"enum": []any{nil, ""}},
+			"files": map[string]any{"enum": []any{nil, map[string]any{}}}, "template": map[string]any{"enum": []any{nil, ""}}, "system": map[string]any{"enum": []any{nil, ""}},
+			"parameters": map[string]any{"enum": []any{nil, map[string]any{}}}, "messages": map[string]any{"enum": []any{nil, []any{}}}, "license": map[string]any{"enum": []any{nil, "", []any{}}},
 		},
 	},
 }})}
@@ -93,11 +121,17 @@ func setFiles(m *making, v fields.Value) error {
 
 // checkTemplate refuses templates that are not Jinja, such as those of Ollama in Go's language.
 func checkTemplate(field, source string) error {
-	if _, err := chattmpl.Parse("template", source); err != nil {
+	_, err := chattmpl.Parse("template", source)
+	if err == nil && goEnd.MatchString(source) { // {{ if .System }} is an attribute in Jinja, and {{ end }} a variable
+		err = errors.New("it has {{ end }}, as Go's templates have")
+	}
+	if err != nil {
 		return chat.Unsupportedf(field, "this is no template in Jinja, as templates are here: %v", err)
 	}
 	return nil
 }
+
+var goEnd = regexp.MustCompile(`\{\{-?\s*end\s*-?\}\}`)
 
 // setSettings takes over an object of options.
 func setSettings(c *manage.Creation, v fields.Value) error {
@@ -128,6 +162,9 @@ func (d *dialect) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if m.file != "" {
+		if name := m.beside(); name != "" {
+			return chat.Invalidf(name, "a modelfile was given, too, which has a word for it: say it there")
+		}
 		if err := fromFile(&m.c, m.file); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -153,6 +154,12 @@ func (d *dialect) copy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := k.Copy(r.Context(), s.Name, p.destination); err != nil {
+		var bad *chat.Error
+		if errors.As(err, &bad) && bad.Kind == chat.Invalid && bad.Field == "model" {
+			named := *bad
+			named.Field = "destination" // as this route calls it
+			return &named
+		}
 		return err
 	}
 	w.WriteHeader(http.StatusOK)

@@ -2,6 +2,7 @@ package ollama_test
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -204,5 +205,33 @@ func TestModelsOfOllamaRunInPlace(t *testing.T) {
 	r.ok(t, "POST", "/api/create", `{"model":"ours","from":"theirs","parameters":{"temperature":0}}`)
 	if show := r.ok(t, "POST", "/api/show", `{"model":"ours"}`).Body; !strings.Contains(show, "Be theirs.") || !strings.Contains(show, "temperature") {
 		t.Errorf("ours is %s", show)
+	}
+}
+
+// TestRefusedMakings wants what would have been dropped in silence refused, with the word that the route has for it.
+func TestRefusedMakings(t *testing.T) {
+	r := newRoom(t)
+	for _, c := range []struct{ path, body, say string }{
+		{"/api/create", `{"model":"a","modelfile":"FROM scripted","from":"scripted"}`, "from: a modelfile was given, too"},
+		{"/api/create", `{"model":"a","modelfile":"FROM scripted\nPARAMETER temperature 1","parameters":{"top_k":3}}`, "parameters: a modelfile was given, too"},
+		{"/api/create", `{"model":"a","modelfile":"FROM scripted","system":"x"}`, "system: a modelfile was given, too"},
+		{"/api/create", `{"model":"a","modelfile":"FROM scripted","license":["x"]}`, "license: a modelfile was given, too"},
+		{"/api/create", `{"model":"a","modelfile":"FROM scripted\nSYSTEM \"\"\"b\"\"\" c"}`, "behind the closing"},
+		{"/api/create", `{"model":"a","from":"scripted","template":"{{ if .System }}x{{ end }}"}`, "template: this is no template in Jinja"},
+		{"/api/create", `{"model":"a","from":"scripted","template":"{{- if .System -}}x{{- end -}}"}`, "template: this is no template in Jinja"},
+		{"/api/copy", `{"source":"scripted","destination":"a:b:c"}`, "destination: "},
+		{"/api/copy", `{"source":"scripted","destination":"smollm2-135m"}`, "destination: "},
+	} {
+		var e struct{ Error string }
+		if got := r.Post(t, c.path, c.body); got.Status != 400 || json.Unmarshal([]byte(got.Body), &e) != nil || !strings.Contains(e.Error, c.say) {
+			t.Errorf("%s: %d %s, want %q", c.body, got.Status, got.Body, c.say)
+		}
+	}
+	for _, body := range []string{
+		`{"model":"a","modelfile":"FROM scripted\nSYSTEM x","parameters":{},"license":"","system":""}`, `{"model":"b","from":"scripted","modelfile":"","system":"x"}`,
+	} {
+		if got := r.Post(t, "/api/create", body); got.Status != 200 {
+			t.Errorf("%s: %d %s", body, got.Status, got.Body)
+		}
 	}
 }

@@ -81,9 +81,9 @@ func (p *parser) instruction() (Line, error) {
 			return l, &Error{l.Number, l.Command + " needs a name and a value"}
 		}
 	}
-	var ok bool
-	if l.Value, ok = p.value(); !ok {
-		return l, &Error{l.Number, `the text that begins here has no closing """`}
+	var problem string
+	if l.Value, problem = p.value(); problem != "" {
+		return l, &Error{l.Number, problem}
 	}
 	if l.Value == "" && l.Command != "SYSTEM" && l.Command != "TEMPLATE" && l.Command != "MESSAGE" {
 		return l, &Error{l.Number, l.Command + " needs a value"}
@@ -102,22 +102,25 @@ func (p *parser) word() string {
 	return w
 }
 
-// value takes the rest of the line, or a text in quotes, which may go over several lines.
-func (p *parser) value() (string, bool) {
+// value takes the rest of the line, or a text in quotes, which may go over several lines; or it says what is wrong.
+func (p *parser) value() (text, problem string) {
 	if body, ok := strings.CutPrefix(p.rest, `"""`); ok {
 		text, after, closed := strings.Cut(body, `"""`)
 		if !closed {
-			return "", false
+			return "", `the text that begins here has no closing """`
+		}
+		if behind := strings.TrimSpace(firstLine(after)); behind != "" {
+			return "", fmt.Sprintf(`behind the closing """ of the text that begins here stands %q`, behind)
 		}
 		p.line += strings.Count(text, "\n")
 		p.rest = after
 		p.skipLine()
-		return text, true
+		return text, ""
 	}
 	line := strings.TrimSpace(firstLine(p.rest))
 	p.skipLine()
 	if len(line) >= 2 && line[0] == '"' && line[len(line)-1] == '"' {
 		line = line[1 : len(line)-1]
 	}
-	return line, true
+	return line, ""
 }

@@ -28,13 +28,14 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                              "line 1: there is no FROM",
-		"SYSTEM x":                      "there is no FROM",
-		"FROM a\nFORM b":                `line 2: there is no instruction "FORM"`,
-		"FROM":                          "line 1: FROM needs a value",
-		"FROM a\nPARAMETER":             "line 2: PARAMETER needs a name",
-		"FROM a\nPARAMETER seed":        "line 2: PARAMETER needs a value",
-		"FROM a\n\nSYSTEM \"\"\"\nopen": `line 3: the text that begins here has no closing """`,
+		"":                                  "line 1: there is no FROM",
+		"SYSTEM x":                          "there is no FROM",
+		"FROM a\nFORM b":                    `line 2: there is no instruction "FORM"`,
+		"FROM":                              "line 1: FROM needs a value",
+		"FROM a\nPARAMETER":                 "line 2: PARAMETER needs a name",
+		"FROM a\nPARAMETER seed":            "line 2: PARAMETER needs a value",
+		"FROM a\n\nSYSTEM \"\"\"\nopen":     `line 3: the text that begins here has no closing """`,
+		"FROM a\nSYSTEM \"\"\"b\nc\"\"\" d": `line 2: behind the closing """ of the text that begins here stands "d"`,
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
