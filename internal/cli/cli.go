@@ -397,8 +397,11 @@ func (a *app) locate(ctx context.Context, arg string) (string, error) {
 		return "", err
 	}
 	ref, err := st.Resolve(arg)
-	if err != nil || ref.Entry == nil {
-		return ref.Path, err
+	if err != nil {
+		return "", orMade(st, arg, err)
+	}
+	if ref.Entry == nil {
+		return ref.Path, nil
 	}
 	return a.fetch(ctx, st, *ref.Entry)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
@@ -24,9 +25,9 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
 		Short: "List the models on this machine, wherever they are",
-		Long: "List the models on this machine: those that were fetched, and those that Ollama, the Hugging Face cache and\n" +
-			"LM Studio keep. The latter run where they are and are only read. With --all, what can be fetched by name\n" +
-			"is listed too.",
+		Long: "List the models on this machine: those that were fetched, those that clients of a server made of them, and\n" +
+			"those that Ollama, the Hugging Face cache and LM Studio keep. The latter run where they are and are only\n" +
+			"read. With --all, what can be fetched by name is listed too.",
 		Example: "  baleen list\n  baleen list --all",
 		Args:    argsBetween(0, 0, "none"),
 		RunE:    func(*cobra.Command, []string) error { return a.list(asJSON, all) },
@@ -47,6 +48,24 @@ type listedModel struct {
 	Source   string     `json:"source,omitempty"`
 	SHA256   string     `json:"sha256,omitempty"`
 	Problem  string     `json:"problem,omitempty"`
+	Parent   string     `json:"parent,omitempty"` // of one that was made of it
+}
+
+// made are the models that clients of servers made of others: servers alone run them.
+func (a *app) made(st *store.Store) []models.Derived {
+	list, err := models.New(st).AllDerived()
+	if err != nil {
+		a.note("warning: some models that were made for servers cannot be read: %s", oneLine(err))
+	}
+	return list
+}
+
+// orMade says of a name that is none of the store's whether a model was made under it.
+func orMade(st *store.Store, arg string, err error) error {
+	if d, ok, _ := models.New(st).Derived(arg); ok {
+		return fmt.Errorf("%s was made for servers, of %s: name it in requests to one (baleen serve)", d.Spec.Name, d.Parent)
+	}
+	return err
 }
 
 func (a *app) list(asJSON, all bool) error {
@@ -64,6 +83,7 @@ func (a *app) list(asJSON, all bool) error {
 			more = append(more, e)
 		}
 	}
+	made := a.made(st)
 	if asJSON {
 		out := []listedModel{}
 		for _, m := range have {
@@ -72,12 +92,18 @@ func (a *app) list(asJSON, all bool) error {
 				Source: m.Source, SHA256: m.Digest, Problem: m.Problem,
 			})
 		}
+		for _, d := range made {
+			out = append(out, listedModel{
+				Name: d.Spec.Name, Size: d.Spec.Size, Where: "server", Path: d.Spec.Path, Modified: &d.Spec.Time, Licence: d.Licence,
+				SHA256: d.Spec.Digest, Parent: d.Parent,
+			})
+		}
 		for _, e := range more {
 			out = append(out, listedModel{Name: e.Name, Size: e.Size, Where: "not fetched", Licence: e.Licence, SHA256: e.SHA256})
 		}
 		return a.writeJSON(out)
 	}
-	if len(have) == 0 && len(more) == 0 {
+	if len(have) == 0 && len(made) == 0 && len(more) == 0 {
 		a.note("there are no models on this machine; baleen pull fetches one, baleen list --all lists them")
 		return nil
 	}
@@ -90,6 +116,13 @@ func (a *app) list(asJSON, all bool) error {
 			where = m.Where + "  cannot run: " + m.Problem
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printableLine(m.Name), fetch.Bytes(m.Size), ago(time.Since(m.Modified)), printableLine(where))
+	}
+	for _, d := range made {
+		of := "of uploaded files"
+		if d.Parent != "" {
+			of = "of " + d.Parent
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printableLine(d.Spec.Name), fetch.Bytes(d.Spec.Size), ago(time.Since(d.Spec.Time)), printableLine("server  made "+of))
 	}
 	for _, e := range more {
 		size := fetch.Bytes(e.Size)
@@ -168,7 +201,7 @@ func (a *app) present(arg string) (string, store.Ref, error) {
 	}
 	ref, err := st.Resolve(arg)
 	if err != nil {
-		return "", ref, err
+		return "", ref, orMade(st, arg, err)
 	}
 	if ref.Entry != nil && !st.Has(*ref.Entry) {
 		return "", ref, fmt.Errorf("%s is not on this machine: baleen pull %s fetches it", ref.Entry.Name, arg)
@@ -357,8 +390,9 @@ func count(n int64) string {
 func (a *app) rmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm MODEL...", Aliases: []string{"remove", "delete"},
-		Short:             "Remove fetched models",
-		Long:              "Remove models from Baleen's own store. Those of other programs, and files elsewhere, are left alone.",
+		Short: "Remove fetched models",
+		Long: "Remove models from Baleen's own store, and models that clients of a server made. Those of other programs, and\n" +
+			"files elsewhere, are left alone; so are weights that such a model was made of.",
 		Example:           "  baleen rm smollm2-135m",
 		Args:              argsBetween(1, 1000, "at least one MODEL"),
 		ValidArgsFunction: a.completeModels,
@@ -367,7 +401,19 @@ func (a *app) rmCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			k := a.keeper(st, models.New(st))
 			for _, arg := range args {
+				if was, err := k.Catalog.Forget(arg); err != nil {
+					return err
+				} else if was {
+					fmt.Fprintf(a.io.Out, "removed %s\n", printableLine(arg))
+					continue
+				}
+				if m, ok := st.Find(arg); ok && m.Own {
+					if err := k.Unneeded(m); err != nil {
+						return err
+					}
+				}
 				freed, err := st.Remove(arg)
 				if err != nil {
 					return err

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/server/keeper"
+	"github.com/baleenrun/baleen/internal/server/models"
+	"github.com/baleenrun/baleen/internal/server/servertest"
+	"github.com/baleenrun/baleen/internal/store"
 )
 
 // TestRealModels runs the default model as a newcomer does. It is for runs that may fetch: BALEEN_TEST_MODELS=1.
@@ -90,4 +95,37 @@ func TestSharesOfNothingAreLeftOut(t *testing.T) {
 			t.Errorf("%v: %q, want %q", c.formats, got, c.want)
 		}
 	}
+}
+
+// TestModelsMadeForServers wants the command line to know what clients of a server made: it lists and removes that, and
+// leaves the weights alone that it was made of.
+func TestModelsMadeForServers(t *testing.T) {
+	home := t.TempDir()
+	env := []string{"BALEEN_HOME=" + home}
+	path := filepath.Join(home, "models", "weights.gguf")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := (servertest.Checkpoint{}).Write(path); err != nil {
+		t.Fatal(err)
+	}
+	run := func(status int, want string, args ...string) {
+		t.Helper()
+		if o := commandEnv(t, env, "", args...); o.status != status || !strings.Contains(o.out+o.err, want) {
+			t.Errorf("%v: status %d, want %q: %s%s", args, o.status, want, o.out, o.err)
+		}
+	}
+	st := store.Open(home)
+	k := &keeper.Keeper{Store: st, Catalog: models.New(st)}
+	if err := k.Copy(t.Context(), "weights", "mine:v1"); err != nil {
+		t.Fatal(err)
+	}
+	run(exitOK, "made of weights", "list")
+	run(exitOK, `"parent": "weights"`, "list", "--json")
+	run(exitFailed, "mine:v1 was made for servers, of weights", "show", "mine:v1")
+	run(exitFailed, "mine:v1 was made for servers, of weights", "run", "mine:v1", "hi")
+	run(exitFailed, "needs its weights", "rm", "weights")
+	run(exitOK, "removed mine:v1", "rm", "mine:v1")
+	run(exitOK, "removed weights", "rm", "weights")
+	run(exitOK, "there are no models", "list")
 }

@@ -144,7 +144,7 @@ func (k *Keeper) Delete(ctx context.Context, name string) error {
 	if m, ok := k.Store.Find(name); ok {
 		name = m.Name // with its tag
 		if m.Own {
-			if err := k.unneeded(m); err != nil {
+			if err := k.Unneeded(m); err != nil {
 				return err
 			}
 		}
@@ -161,8 +161,8 @@ func (k *Keeper) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// unneeded refuses to remove weights that models were made of.
-func (k *Keeper) unneeded(m store.Model) error {
+// Unneeded refuses to remove weights that models were made of.
+func (k *Keeper) Unneeded(m store.Model) error {
 	list, err := k.Catalog.AllDerived()
 	if err != nil {
 		return &chat.Error{Kind: chat.Internal, Model: m.Name, Err: err, Msg: "nothing is removed: a file in the server's folder of derived models cannot be read, so it is not known which weights are needed"}
