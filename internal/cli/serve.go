@@ -211,6 +211,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		if path, err = filepath.Abs(path); err != nil {
 			return err
 		}
+		if err := model.Check(path); err != nil { // a server that cannot do what it was started for does not start
+			return fmt.Errorf("--model %s: %w", arg, err)
+		}
 		if _, err := catalog.Serve(arg, path); err != nil {
 			return fmt.Errorf("--model %s: %w", arg, err)
 		}

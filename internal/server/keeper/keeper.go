@@ -212,6 +212,9 @@ func (k *Keeper) Create(ctx context.Context, c manage.Creation, report func(mana
 		}
 		if ok {
 			d.Folder = parent.Folder
+			if strings.EqualFold(clean(c.Name), parent.Spec.Name) { // it takes the other's place
+				d.Parent = parent.Parent
+			}
 		}
 	} else {
 		report(manage.Progress{Status: "using uploaded files"})

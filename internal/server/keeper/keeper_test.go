@@ -96,6 +96,12 @@ func TestMakeCopyDelete(t *testing.T) {
 	if a, err := k.About(t.Context(), "ns/third:v1"); err != nil || a.Licence != "MIT" || a.Parent != "Up" {
 		t.Errorf("%+v %v", a, err)
 	}
+	if err := k.Create(t.Context(), manage.Creation{Name: "ns/third:v1", From: "ns/third:v1", System: "Be brief."}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := k.About(t.Context(), "ns/third:v1"); err != nil || a.Parent != "Up" {
+		t.Errorf("made of itself, with other words: %+v %v", a, err)
+	}
 	if list, err := cat.List(t.Context()); err != nil || len(list) != 3 {
 		t.Errorf("%v %v", list, err)
 	}

@@ -134,8 +134,8 @@ func (c *Catalog) near(ctx context.Context, name string) []string {
 	return nearest.Names(name, known)
 }
 
-// List returns the models that can be used: those that the server was started with, then the others on this machine.
-// One damaged file does not take the list away: its model is left out, and the log says so.
+// List returns the models that can be used: those that the server was started with, then the others on this machine,
+// what was made of them last: of several names of one file the first is the file's own. One damaged file does not take the list away: its model is left out, and the log says so.
 func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 	c.mu.Lock()
 	out := append([]chat.Spec(nil), c.served...)
@@ -143,13 +143,17 @@ func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 	if err != nil {
 		c.warn("models are missing in the list: files of derived models cannot be read", err)
 	}
-	for _, d := range derived {
-		out = append(out, d.Spec)
-	}
 	c.mu.Unlock()
 	have := map[string]bool{}
 	for _, s := range out {
 		have[strings.ToLower(s.Name)] = true
+	}
+	var made []chat.Spec
+	for _, d := range derived { // their names hide those of the store
+		if key := strings.ToLower(d.Spec.Name); !have[key] {
+			have[key] = true
+			made = append(made, d.Spec)
+		}
 	}
 	all, err := c.store.List()
 	if err != nil {
@@ -161,7 +165,7 @@ func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 			out = append(out, specOf(m))
 		}
 	}
-	return out, nil
+	return append(out, made...), nil
 }
 
 // specOf takes over what a model says beside its weights. A template in Go's language is not taken: the weights bring

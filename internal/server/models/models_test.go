@@ -1,6 +1,7 @@
 package models
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,5 +49,28 @@ func TestMisspeltNames(t *testing.T) {
 		if e == nil || e.Kind != chat.UnknownModel || want == "" && len(e.Near) > 0 || want != "" && !slices.Contains(e.Near, want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
+	}
+}
+
+// TestWeightsAreCalledByTheirOwnName wants a file's own name before those of models that were made of it, by which lists
+// of loaded models call it otherwise.
+func TestWeightsAreCalledByTheirOwnName(t *testing.T) {
+	home := t.TempDir()
+	path := filepath.Join(home, "models", "whale.gguf")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("GGUF"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := New(store.Open(home))
+	for _, name := range []string{"a", "b:v1"} {
+		if err := c.Derive(Derived{Spec: chat.Spec{Name: name, Path: path}, Parent: "whale"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := c.List(t.Context())
+	if err != nil || len(list) != 3 || chat.ByPath(list)[path].Name != "whale" {
+		t.Errorf("%+v %v", list, err)
 	}
 }

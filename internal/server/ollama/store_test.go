@@ -117,7 +117,7 @@ func TestCreatedModels(t *testing.T) {
 	r.ok(t, "DELETE", "/api/delete", `{"model":"singer"}`)
 	r.fails(t, 404, "not found", "POST", "/api/show", `{"model":"singer"}`)
 	show := r.ok(t, "POST", "/api/show", `{"model":"twin"}`).Body
-	for _, want := range []string{`"license":"MIT"`, "SYSTEM \\\"Hum.\\\"", "num_predict", `"parent_model":"singer"`} {
+	for _, want := range []string{`"license":"MIT"`, "SYSTEM \\\"Hum.\\\"", "num_predict", `"parent_model":"scripted"`} {
 		if !strings.Contains(show, want) {
 			t.Errorf("twin has no %s: %s", want, show)
 		}
