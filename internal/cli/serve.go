@@ -87,7 +87,7 @@ type serveFlags struct {
 	record, conclude       string
 }
 
-const serveLong = `Answer requests over HTTP, by the APIs of OpenAI and others.
+const serveLong = `Answer requests over HTTP, by the APIs of OpenAI, Anthropic and Ollama.
 
 Models are named in requests: those of the store, and those given with --model, which are
 loaded at once. Without --model, models are loaded when they are first asked for.
@@ -725,16 +725,16 @@ func (a *app) stopCommand() *cobra.Command {
 					args = append(args, m.Name)
 				}
 			}
+			var errs []error // one wrong name keeps no other loaded
 			for _, name := range args {
 				var out struct{ Unloaded bool }
-				if err := r.call(cmd.Context(), http.MethodPost, "/baleen/unload", map[string]string{"model": name}, &out); err != nil {
-					return err
-				}
-				if !out.Unloaded {
+				err := r.call(cmd.Context(), http.MethodPost, "/baleen/unload", map[string]string{"model": name}, &out)
+				if err == nil && !out.Unloaded {
 					a.note("%s is not loaded", name)
 				}
+				errs = append(errs, err)
 			}
-			return nil
+			return errors.Join(errs...)
 		},
 	}
 	r.register(a, cmd)
@@ -760,6 +760,9 @@ func (a *app) keysCommand() *cobra.Command {
 	var scopes string
 	add := &cobra.Command{
 		Use: "add NAME", Short: "Make a key and print it", Args: argsBetween(1, 1, "NAME"),
+		Long: "Make a key and print it. It allows one or more of these: infer, to ask for answers and for what models there\n" +
+			"are; manage, to fetch, make, remove and unload models; watch, to read /metrics.",
+		Example: "  baleen keys add laptop\n  baleen keys add admin --scopes all",
 		RunE: func(_ *cobra.Command, args []string) error {
 			list, err := auth.ParseScopes(scopes)
 			if err != nil {

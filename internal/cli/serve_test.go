@@ -169,7 +169,11 @@ func TestServe(t *testing.T) {
 	if got := run("ps", "--socket", socket, "--api-key", key); !strings.Contains(got, "tiny") {
 		t.Errorf("ps: %s", got)
 	}
-	run("stop", "tiny", "--socket", socket, "--api-key", key)
+	o := commandEnv(t, env, "", "stop", "none", "tiny", "--socket", socket, "--api-key", key)
+	o.oneErrorLine(t, exitFailed, `"none" is not here`)
+	if got := run("ps", "--socket", socket, "--api-key", key); strings.Contains(got, "tiny") && !strings.Contains(got, "unloading") {
+		t.Errorf("a wrong name keeps another model loaded: %s", got)
+	}
 	stop()
 	select {
 	case err := <-done:
