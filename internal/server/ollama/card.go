@@ -25,6 +25,7 @@ type card struct {
 	keys         map[string]any // as GGUF names them; lists are null
 	embedding    int            // width of the model's vectors; 0: not known
 	tensors      []tensorBody
+	problem      error // why the rest is not all
 }
 
 // details are Ollama's few words on a model.
@@ -116,6 +117,7 @@ func (c *cards) fill(key cardKey, r *reading, spec chat.Spec) {
 		load = readCard
 	}
 	got, err := load(spec)
+	got.problem = err
 	r.got, keep = got, err == nil
 }
 

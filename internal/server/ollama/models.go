@@ -171,6 +171,9 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	c := d.cards.of(s)
+	if c.problem != nil { // lists have it all the same; here an empty card would be taken for what the model is
+		return &chat.Error{Kind: chat.Internal, Model: s.Name, Msg: "model " + s.Name + " cannot be read: " + c.problem.Error(), Err: c.problem}
+	}
 	out := shown{
 		Licence: about.Licence, Modelfile: describe(s.Name, s, about.Licence), Template: s.Template, System: s.System,
 		Details: c.details(about.Parent), Info: map[string]any{}, Capabilities: c.capabilities, Modified: s.Time,

@@ -235,3 +235,25 @@ func TestRefusedMakings(t *testing.T) {
 		}
 	}
 }
+
+// TestShowOfADamagedModel wants to hear what is wrong with it, not that it can do nothing; it is listed all the same.
+func TestShowOfADamagedModel(t *testing.T) {
+	r := newRoom(t)
+	path := filepath.Join(r.store.Dir(), "models", "torn.gguf")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, r.file[:len(r.file)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.fails(t, 500, "torn cannot be read: gguf: ", "POST", "/api/show", `{"model":"torn"}`)
+	if tags := r.ok(t, "GET", "/api/tags", "").Body; !strings.Contains(tags, `"torn:latest"`) {
+		t.Errorf("tags has no torn: %s", tags)
+	}
+	if err := os.WriteFile(path, r.file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if show := r.ok(t, "POST", "/api/show", `{"model":"torn"}`).Body; !strings.Contains(show, `"completion"`) {
+		t.Errorf("the repaired file is not read again: %s", show)
+	}
+}
