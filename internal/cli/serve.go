@@ -148,10 +148,8 @@ func (a *app) serveCommand() *cobra.Command {
 // check refuses flags that contradict each other and numbers that mean nothing: what they were given for would be
 // dropped in silence.
 func (f *serveFlags) check(cmd *cobra.Command) error {
-	if f.socket != "" {
-		if err := alone(cmd, "socket", "host", "port"); err != nil {
-			return err
-		}
+	if err := checkSocket(cmd, f.socket, f.host); err != nil {
+		return err
 	}
 	if f.port < 0 || f.port > 65535 {
 		return usagef("--port %d: want a number from 0 to 65535", f.port)
@@ -171,6 +169,20 @@ func (f *serveFlags) check(cmd *cobra.Command) error {
 		if d.value < 0 {
 			return usagef("--%s %v: want no negative time", d.flag, d.value)
 		}
+	}
+	return nil
+}
+
+// checkSocket refuses a socket beside an address, an empty one, which a variable that is not set leaves and which would
+// mean a port that others reach, and a host that is none.
+func checkSocket(cmd *cobra.Command, socket, host string) error {
+	switch {
+	case cmd.Flags().Changed("socket") && socket == "":
+		return usagef(`--socket "": want the path of a file`)
+	case socket != "":
+		return alone(cmd, "socket", "host", "port")
+	case host == "" || strings.ContainsAny(host, "/ []") || strings.Contains(host, ":") && net.ParseIP(host) == nil:
+		return usagef("--host %q: want a name or an address, without http://, brackets and port", host)
 	}
 	return nil
 }
@@ -456,25 +468,46 @@ func (f *serveFlags) listen() (net.Listener, error) {
 			return nil, fmt.Errorf("port %d of %s is in use, perhaps by a server of yours (see: baleen ps%s); choose another with --port, or any free one with --port 0",
 				f.port, f.host, (&remote{host: f.host, port: f.port}).flags())
 		}
-		return l, err
+		return l, noListener("--host "+f.host, err)
 	}
 	if c, err := net.DialTimeout("unix", f.socket, time.Second); err == nil {
 		c.Close()
 		return nil, fmt.Errorf("a server answers on %s already", f.socket)
 	}
-	if st, err := os.Lstat(f.socket); err == nil && st.Mode()&os.ModeSocket != 0 {
+	if st, err := os.Lstat(f.socket); err == nil {
+		if st.Mode()&os.ModeSocket == 0 {
+			return nil, fmt.Errorf("--socket %s: there is something that is no socket", f.socket)
+		}
 		if err := os.Remove(f.socket); err != nil { // left over by a process that was killed
 			return nil, err
 		}
 	}
 	l, err := net.Listen("unix", f.socket)
+	if errors.Is(err, syscall.EINVAL) {
+		return nil, fmt.Errorf("--socket %s: a socket's path may have some 100 characters, this has %d", f.socket, len(f.socket))
+	}
 	if err != nil {
-		return nil, err
+		return nil, noListener("--socket "+f.socket, err)
 	}
 	if err := os.Chmod(f.socket, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// noListener says of the flag that was given why nobody can listen there.
+func noListener(flag string, err error) error {
+	var name *net.DNSError
+	var op *net.OpError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &name):
+		return fmt.Errorf("%s: there is no such host", flag)
+	case errors.As(err, &op): // the rest of it says the address again
+		err = op.Err
+	}
+	return fmt.Errorf("%s: %w", flag, err)
 }
 
 func (f *serveFlags) address(l net.Listener) string {
@@ -527,15 +560,10 @@ func (r *remote) register(a *app, cmd *cobra.Command) {
 }
 
 func (r *remote) check(cmd *cobra.Command) error {
-	switch {
-	case r.socket != "":
-		return alone(cmd, "socket", "host", "port")
-	case r.port < 1 || r.port > 65535:
+	if r.port < 1 || r.port > 65535 {
 		return usagef("--port %d: want a number from 1 to 65535", r.port)
-	case strings.ContainsAny(r.host, "/ ") || strings.Contains(r.host, ":") && net.ParseIP(r.host) == nil:
-		return usagef("--host %q: want a name or an address, without http:// and port", r.host)
 	}
-	return nil
+	return checkSocket(cmd, r.socket, r.host)
 }
 
 // pinned accepts one certificate alone: that of the server that was meant, under whatever name it is reached.
