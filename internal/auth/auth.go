@@ -67,8 +67,9 @@ func hash(key string) string {
 // Keys are the keys that a server accepts: fixed ones and those of a file, which is read again when it changes. The
 // zero value accepts none.
 type Keys struct {
-	fixed []Key
-	path  string
+	fixed    []Key
+	path     string
+	demanded bool // see Demand
 
 	mu   sync.Mutex
 	time time.Time
@@ -86,10 +87,20 @@ func NewKeys(texts []string, path string) *Keys {
 	return k
 }
 
-// Any reports whether there is a key at all: then requests need one.
+// Demand makes requests need a key whether there is one or not: a server that other machines reach must not open up
+// when the last key is revoked. It is called before the keys are used.
+func (k *Keys) Demand() { k.demanded = true }
+
+// Any reports whether there is a key at all.
 func (k *Keys) Any() (bool, error) {
 	list, err := k.all()
 	return len(list) > 0, err
+}
+
+// Needed reports whether requests need a key: where there is one, or where keys are demanded.
+func (k *Keys) Needed() (bool, error) {
+	any, err := k.Any()
+	return any || k.demanded, err
 }
 
 // all returns the keys. A file that cannot be read is an error, so that nobody gets in by damaging it.
@@ -172,6 +183,9 @@ func ReadFile(path string) ([]Key, error) {
 	var keys []Key
 	if err := json.Unmarshal(b, &keys); err != nil {
 		return nil, fmt.Errorf("auth: key file %s is damaged: %w", path, err)
+	}
+	if keys == nil { // null: an empty list is written as []
+		return nil, fmt.Errorf("auth: key file %s is damaged: it holds no list", path)
 	}
 	for _, k := range keys {
 		if len(k.Hash) != sha256.Size*2 {

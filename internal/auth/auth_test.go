@@ -78,7 +78,7 @@ func TestKeysOfAFile(t *testing.T) {
 
 func TestDamagedFileLetsNobodyIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
-	for _, text := range []string{"{", `[{"name":"x","sha256":""}]`, ""} {
+	for _, text := range []string{"{", `[{"name":"x","sha256":""}]`, "", "null"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -88,6 +88,31 @@ func TestDamagedFileLetsNobodyIn(t *testing.T) {
 		}
 		if _, err := k.Any(); err == nil {
 			t.Errorf("%q: no error", text)
+		}
+	}
+}
+
+// TestKeysThatAreDemanded takes away the last key of a server that other machines reach: nobody gets in then, where else
+// everybody would.
+func TestKeysThatAreDemanded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.json")
+	if _, err := Add(path, "laptop", Scopes()); err != nil {
+		t.Fatal(err)
+	}
+	k, demanding := NewKeys(nil, path), NewKeys(nil, path)
+	demanding.Demand()
+	for _, take := range []func() error{func() error { return Revoke(path, "laptop") }, func() error { return os.Remove(path) }} {
+		if err := take(); err != nil {
+			t.Fatal(err)
+		}
+		if needed, err := k.Needed(); needed || err != nil {
+			t.Errorf("of this machine alone: %v %v", needed, err)
+		}
+		if needed, err := demanding.Needed(); !needed || err != nil {
+			t.Errorf("demanded: %v %v", needed, err)
+		}
+		if _, ok, err := demanding.Check(request("X-Api-Key", "any")); ok || err != nil {
+			t.Errorf("demanded: %v %v", ok, err)
 		}
 	}
 }

@@ -438,7 +438,7 @@ func (a *app) keys(f *serveFlags) (*auth.Keys, error) {
 	return auth.NewKeys(texts, path), nil
 }
 
-// checkAccess refuses to listen to other machines without a key.
+// checkAccess refuses to listen to other machines without a key, and makes a server that does need one ever after.
 func (f *serveFlags) checkAccess(keys *auth.Keys) error {
 	if (f.tlsCert == "") != (f.tlsKey == "") {
 		return usagef("--tls-cert and --tls-key belong together")
@@ -447,7 +447,11 @@ func (f *serveFlags) checkAccess(keys *auth.Keys) error {
 	if err != nil {
 		return err
 	}
-	if f.socket == "" && !auth.Loopback(f.host) && !any {
+	if f.socket != "" || auth.Loopback(f.host) {
+		return nil
+	}
+	keys.Demand()
+	if !any {
 		return usagef("--host %s can be reached from other machines, and there is no key: give --api-key, or make one with: baleen keys add NAME", f.host)
 	}
 	return nil

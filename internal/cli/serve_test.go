@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/auth"
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
@@ -232,6 +233,26 @@ func TestServerWithTLS(t *testing.T) {
 	write(append([]byte(nil), s.Certificate().Raw[1:]...))
 	if o := command(t, "", "ps", "--port", port, "--tls-cert", cert); !strings.Contains(o.err, "its certificate is not the one in "+cert) {
 		t.Errorf("another certificate: %q", o.err)
+	}
+}
+
+// TestLastKeyIsRevoked leaves a server without keys: one that other machines reach must not open up by that.
+func TestLastKeyIsRevoked(t *testing.T) {
+	for host, needed := range map[string]bool{"127.0.0.1": false, "0.0.0.0": true} {
+		path := filepath.Join(t.TempDir(), "keys.json")
+		if _, err := auth.Add(path, "laptop", auth.Scopes()); err != nil {
+			t.Fatal(err)
+		}
+		keys := auth.NewKeys(nil, path)
+		if err := (&serveFlags{host: host}).checkAccess(keys); err != nil {
+			t.Fatal(err)
+		}
+		if err := auth.Revoke(path, "laptop"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := keys.Needed(); got != needed || err != nil {
+			t.Errorf("%s: a key is needed: %v %v, want %v", host, got, err, needed)
+		}
 	}
 }
 

@@ -101,7 +101,7 @@ func (o *own) readiness(w http.ResponseWriter, _ *http.Request) error {
 func (o *own) document(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	doc := o.s.openapi[0]
-	if keys, err := o.s.o.Keys.Any(); keys || err != nil {
+	if keys, err := o.s.o.Keys.Needed(); keys || err != nil {
 		doc = o.s.openapi[1]
 	}
 	_, err := w.Write(doc)

@@ -294,7 +294,7 @@ func (s *Server) authorize(w *writer, r *http.Request, scope auth.Scope) error {
 	if scope == auth.Public {
 		return nil
 	}
-	needed, err := s.o.Keys.Any()
+	needed, err := s.o.Keys.Needed()
 	if err != nil {
 		return &chat.Error{Kind: chat.Unavailable, Msg: "the server's key file cannot be read, so nobody gets in", Err: err}
 	}

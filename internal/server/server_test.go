@@ -335,6 +335,16 @@ func rawClient(t *testing.T, w *servertest.World) *net.TCPConn {
 	return tcp
 }
 
+// TestNoKeyIsLeft asks a server that other machines reach when its last key was revoked.
+func TestNoKeyIsLeft(t *testing.T) {
+	keys := auth.NewKeys(nil, filepath.Join(t.TempDir(), "keys.json"))
+	keys.Demand()
+	w := world(t, servertest.Options{Server: func(o *server.Options) { o.Keys = keys }})
+	if r := w.Post(t, chatPath, hello); r.Status != http.StatusUnauthorized {
+		t.Errorf("status %d: %s", r.Status, r.Body)
+	}
+}
+
 func TestSlowReadersLoseTheirAnswers(t *testing.T) {
 	w := world(t, servertest.Options{Server: func(o *server.Options) { o.WriteTimeout = 100 * time.Millisecond }})
 	for _, more := range []string{`"stream":true,"n":16`, `"stream":false,"n":4,"logprobs":true,"top_logprobs":20`} {
