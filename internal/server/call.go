@@ -106,16 +106,35 @@ func (w *writer) Write(b []byte) (int, error) {
 	}
 	n := 0
 	for {
-		if w.timeout > 0 {
-			http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout)) //nolint:errcheck // writers of tests have none
-		}
+		w.deadline(true)
 		k, err := w.ResponseWriter.Write(b[n:min(n+maxPiece, len(b))])
+		w.deadline(false)
 		n += k
 		w.bytes += int64(k)
 		if err != nil || n == len(b) {
 			return n, err
 		}
 	}
+}
+
+// FlushError is for http.ResponseController.
+func (w *writer) FlushError() error {
+	w.deadline(true)
+	defer w.deadline(false)
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// deadline bounds what is written next, or lifts the bound. Over HTTP/2 one that was left would end the answer when it
+// passes, whether something is being written or not.
+func (w *writer) deadline(on bool) {
+	if w.timeout == 0 {
+		return
+	}
+	var t time.Time
+	if on {
+		t = time.Now().Add(w.timeout)
+	}
+	http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t) //nolint:errcheck // writers of tests have none
 }
 
 // Unwrap is for http.ResponseController.

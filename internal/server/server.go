@@ -149,6 +149,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	w.Header().Set("X-Request-Id", c.trace.ID)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	defer w.deadline(true) // net/http writes what is left
 	defer s.row(c, r, began)
 	c.await(r, s.o.BodyTimeout)
 	defer func() {

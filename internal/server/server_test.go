@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -360,6 +362,33 @@ func TestSlowReadersLoseTheirAnswers(t *testing.T) {
 	}
 	if !strings.Contains(w.Log(), "stopped reading") {
 		t.Error("the log does not say why")
+	}
+}
+
+// TestPausesInAStream makes a model slower than a client may take to read a piece. Over HTTP/2 a deadline for writing ends
+// a stream when it passes, whether something is being written or not.
+func TestPausesInAStream(t *testing.T) {
+	w := world(t, servertest.Options{Server: func(o *server.Options) { o.WriteTimeout = 100 * time.Millisecond }})
+	h2 := httptest.NewUnstartedServer(w.Server)
+	h2.EnableHTTP2 = true
+	h2.StartTLS()
+	defer h2.Close()
+	w.Backend.SetDelay(250 * time.Millisecond)
+	for _, c := range []struct {
+		client *http.Client
+		url    string
+		major  int
+	}{{h2.Client(), h2.URL, 2}, {http.DefaultClient, w.URL, 1}} {
+		body := `{"model":"scripted","prompt":"hi","max_tokens":3,"stream":true}`
+		res, err := c.client.Post(c.url+"/v1/completions", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.HasSuffix(string(text), "data: [DONE]\n\n") || res.ProtoMajor != c.major {
+			t.Errorf("%s: %v: %s", res.Proto, err, text)
+		}
 	}
 }
 
