@@ -83,7 +83,6 @@ type writer struct {
 	http.ResponseWriter
 	timeout time.Duration // to read a piece; 0: not bounded
 	status  int
-	bytes   int64
 	tee     func([]byte)
 }
 
@@ -110,7 +109,6 @@ func (w *writer) Write(b []byte) (int, error) {
 		k, err := w.ResponseWriter.Write(b[n:min(n+maxPiece, len(b))])
 		w.deadline(false)
 		n += k
-		w.bytes += int64(k)
 		if err != nil || n == len(b) {
 			return n, err
 		}
