@@ -19,7 +19,7 @@ func TestKeptConversationsAreBounded(t *testing.T) {
 	if n := s.order.Len(); n != 3 {
 		t.Errorf("%d responses of 64 MiB each are kept in %d MiB", n, keptBytes>>20)
 	}
-	if _, ok := s.get("9"); !ok {
+	if _, ok := s.get("", "9"); !ok {
 		t.Error("the last one is not among them")
 	}
 	for s.order.Len() > 0 {

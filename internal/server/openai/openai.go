@@ -50,7 +50,7 @@ func (d *dialect) Routes() []server.Route {
 		{
 			Method: "POST", Path: "/v1/responses", Scope: auth.Infer, Summary: "Answer with items, with the conversation kept by the server",
 			Body: responseTable, Objects: responseObjects(), Answer: responseOut{}, Piece: map[string]any{}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.responses,
-			Doc: "Responses are kept in memory, the last thousand of them and at most 256 MiB, until the server ends. Reasoning comes as items with its whole text. " + drawDoc + server.ProgressDoc,
+			Doc: "Responses are kept in memory, the last thousand of them and at most 256 MiB, until the server ends; each API key finds its own alone. Reasoning comes as items with its whole text. " + drawDoc + server.ProgressDoc,
 		},
 		{
 			Method: "POST", Path: "/v1/responses/input_tokens", Scope: auth.Infer, Summary: "Count the tokens of a request",

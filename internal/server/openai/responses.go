@@ -16,7 +16,8 @@ func (d *dialect) decodeResponse(r *http.Request) (*responseRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &responseRequest{resolve: d.store.item}
+	q := &responseRequest{caller: caller(r)}
+	q.resolve = func(id string) (json.RawMessage, bool) { return d.store.item(q.caller, id) }
 	if err := responseTable.Decode(body, q); err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (d *dialect) decodeResponse(r *http.Request) (*responseRequest, error) {
 	}
 	var conversation []chat.Message
 	if q.previous != "" {
-		k, ok := d.store.get(q.previous)
+		k, ok := d.store.get(q.caller, q.previous)
 		if !ok {
 			return nil, chat.Invalidf("previous_response_id", "no kept response has the id %s", q.previous)
 		}
@@ -473,7 +474,7 @@ func (b *builder) done(w http.ResponseWriter, delta chat.Delta) error {
 
 // keep stores the response for later ones.
 func (b *builder) keep(body []byte) error {
-	k := &kept{id: b.o.ID, body: body, input: b.q.items}
+	k := &kept{id: b.o.ID, caller: b.q.caller, body: body, input: b.q.items}
 	m := chat.Message{Role: chat.Assistant}
 	for i := range b.o.Output {
 		it := &b.o.Output[i]

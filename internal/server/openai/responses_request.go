@@ -14,6 +14,7 @@ import (
 // responseRequest is a request for a response.
 type responseRequest struct {
 	common
+	caller        string
 	items         []json.RawMessage // the input as items, each with an id
 	messages      []chat.Message    // of items
 	instructions  *string

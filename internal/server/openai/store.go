@@ -22,6 +22,7 @@ const (
 // A kept response is what later ones and its own routes need.
 type kept struct {
 	id       string
+	caller   string            // whose it is: nobody else gets it, see chat.Trace
 	body     json.RawMessage   // as it was answered
 	input    []json.RawMessage // of this response alone
 	output   []json.RawMessage
@@ -90,44 +91,48 @@ func (s *responseStore) drop(e *list.Element) {
 	s.bytes -= k.bytes
 }
 
-func (s *responseStore) get(id string) (*kept, bool) {
+// get finds a response of a caller.
+func (s *responseStore) get(caller, id string) (*kept, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.byID[id]; ok && e.Value.(*kept).caller == caller {
+		return e.Value.(*kept), true
+	}
+	return nil, false
+}
+
+func (s *responseStore) remove(caller, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.byID[id]
-	if !ok {
-		return nil, false
+	if !ok || e.Value.(*kept).caller != caller {
+		return false
 	}
-	return e.Value.(*kept), true
+	s.drop(e)
+	return true
 }
 
-func (s *responseStore) remove(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.byID[id]
-	if ok {
-		s.drop(e)
-	}
-	return ok
-}
-
-// item finds an item of a kept response, the newest first.
-func (s *responseStore) item(id string) (json.RawMessage, bool) {
+// item finds an item of a caller's kept responses, the newest first.
+func (s *responseStore) item(caller, id string) (json.RawMessage, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for e := s.order.Back(); e != nil; e = e.Prev() {
-		if raw, ok := e.Value.(*kept).items[id]; ok {
+		k := e.Value.(*kept)
+		if raw, ok := k.items[id]; ok && k.caller == caller {
 			return raw, true
 		}
 	}
 	return nil, false
 }
 
+func caller(r *http.Request) string { return chat.TraceOf(r.Context()).Caller }
+
 func noResponse(id string) error {
 	return &chat.Error{Kind: chat.NotFound, Field: "response_id", Msg: "no kept response has the id " + id}
 }
 
 func (d *dialect) getResponse(w http.ResponseWriter, r *http.Request) error {
-	k, ok := d.store.get(r.PathValue("id"))
+	k, ok := d.store.get(caller(r), r.PathValue("id"))
 	if !ok {
 		return noResponse(r.PathValue("id"))
 	}
@@ -152,14 +157,14 @@ type itemsAnswer struct {
 
 func (d *dialect) deleteResponse(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if !d.store.remove(id) {
+	if !d.store.remove(caller(r), id) {
 		return noResponse(id)
 	}
 	return server.WriteJSON(w, http.StatusOK, deletedAnswer{id, "response", true})
 }
 
 func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
-	k, ok := d.store.get(r.PathValue("id"))
+	k, ok := d.store.get(caller(r), r.PathValue("id"))
 	if !ok {
 		return noResponse(r.PathValue("id"))
 	}
