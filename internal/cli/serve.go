@@ -389,12 +389,8 @@ func (a *app) pool(f *serveFlags, log *slog.Logger) (*pool.Pool[*chat.Model], er
 		limit = b.Available
 	}
 	loader := &chat.Loader{Options: o}
-	keep := f.keepAlive
-	if keep == 0 {
-		keep = 1 // 0 is the pool's default
-	}
 	return pool.New(pool.Options[*chat.Model]{
-		Open: loader.Open, Need: loader.Need, Limit: limit, MaxModels: f.maxModels, KeepAlive: keep,
+		Open: loader.Open, Need: loader.Need, Limit: limit, MaxModels: f.maxModels, KeepAlive: &f.keepAlive,
 		Closed: func(key string, err error) {
 			if err != nil {
 				log.Error("unloading failed", "path", key, "error", err)

@@ -27,9 +27,9 @@ type Options[M Model] struct {
 	// Need estimates the bytes that a model takes at least and would like to take. Nil: 0 and 0.
 	Need func(ctx context.Context, key string) (least, want int64, err error)
 
-	Limit     int64         // bytes of all models together; 0: none
-	MaxModels int           // models at once; 0: no limit
-	KeepAlive time.Duration // for models that nobody uses; 0: 5 minutes; negative: for good
+	Limit     int64          // bytes of all models together; 0: none
+	MaxModels int            // models at once; 0: no limit
+	KeepAlive *time.Duration // for models that nobody uses; nil: 5 minutes; 0: they go at once; negative: for good
 	Closed    func(key string, err error)
 }
 
@@ -59,11 +59,10 @@ type entry[M Model] struct {
 	bytes   int64
 	leases  int
 	waiters int
-	keep    time.Duration
-	hasKeep bool
-	since   time.Time // loaded
-	used    time.Time // last use ended or began
-	expires time.Time // zero: never, or in use
+	keep    *time.Duration // nil: the pool's
+	since   time.Time      // loaded
+	used    time.Time      // last use ended or began
+	expires time.Time      // zero: never, or in use
 	timer   *time.Timer
 	leaving bool // closed as soon as nobody uses it
 }
@@ -93,8 +92,8 @@ func (e *TooLargeError) Error() string {
 
 // New returns an empty pool.
 func New[M Model](o Options[M]) *Pool[M] {
-	if o.KeepAlive == 0 {
-		o.KeepAlive = 5 * time.Minute
+	if o.KeepAlive == nil {
+		o.KeepAlive = new(5 * time.Minute)
 	}
 	p := &Pool[M]{o: o, entries: map[string]*entry[M]{}, changed: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -170,7 +169,7 @@ func (p *Pool[M]) enter(ctx context.Context, key string, keep *time.Duration) (e
 			}
 			e.waiters++
 			if keep != nil {
-				e.keep, e.hasKeep = *keep, true
+				e.keep = new(*keep)
 				e.leaving = false
 			}
 			cold := !e.loaded
@@ -207,7 +206,7 @@ func (p *Pool[M]) enter(ctx context.Context, key string, keep *time.Duration) (e
 		}
 		e := &entry[M]{key: key, ready: make(chan struct{}), waiters: 1, bytes: room}
 		if keep != nil {
-			e.keep, e.hasKeep = *keep, true
+			e.keep = new(*keep)
 		}
 		p.entries[key] = e
 		p.used += room
@@ -318,12 +317,8 @@ func (p *Pool[M]) idle(e *entry[M]) {
 	if e.leases > 0 || e.waiters > 0 || !e.loaded {
 		return
 	}
-	keep := p.o.KeepAlive
-	if e.hasKeep {
-		keep = e.keep
-	}
 	p.stopTimer(e)
-	switch {
+	switch keep := p.keep(e); {
 	case e.leaving || keep == 0 || p.closed:
 		e.leaving = true
 		go p.shut(e)
@@ -331,6 +326,14 @@ func (p *Pool[M]) idle(e *entry[M]) {
 		e.expires = time.Now().Add(keep)
 		e.timer = time.AfterFunc(keep, func() { p.expire(e) })
 	}
+}
+
+// keep is how long a model stays that nobody uses.
+func (p *Pool[M]) keep(e *entry[M]) time.Duration {
+	if e.keep != nil {
+		return *e.keep
+	}
+	return *p.o.KeepAlive
 }
 
 func (p *Pool[M]) stopTimer(e *entry[M]) {
@@ -415,11 +418,7 @@ func (p *Pool[M]) Loaded(f func(Status, M)) []Status {
 	})
 	out := make([]Status, len(list))
 	for i, e := range list {
-		keep := p.o.KeepAlive
-		if e.hasKeep {
-			keep = e.keep
-		}
-		out[i] = Status{e.key, !e.loaded, e.leaving, e.bytes, e.leases, e.since, e.expires, keep}
+		out[i] = Status{e.key, !e.loaded, e.leaving, e.bytes, e.leases, e.since, e.expires, p.keep(e)}
 		if f != nil && e.loaded && (!e.leaving || e.leases > 0) {
 			f(out[i], e.model)
 		}

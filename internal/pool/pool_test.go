@@ -101,7 +101,7 @@ func lasting(d time.Duration) *time.Duration { return &d }
 func TestOneLoadForManyWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{loading: time.Second}
-		p := f.pool(Options[*fake]{KeepAlive: -1})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1)})
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() { must(t, p, "a1", nil).Release() })
@@ -132,7 +132,7 @@ func closeAll(t *testing.T, p *Pool[*fake], f *factory) {
 func TestNobodyWaitsForAnotherLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{block: make(chan struct{})}
-		p := f.pool(Options[*fake]{KeepAlive: -1})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1)})
 		done := make(chan error, 1)
 		go func() {
 			l, err := p.Acquire(t.Context(), "b1", nil)
@@ -160,7 +160,7 @@ func TestNobodyWaitsForAnotherLoad(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{}
-		p := f.pool(Options[*fake]{KeepAlive: time.Minute})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(time.Minute)})
 		must(t, p, "a1", nil).Release()
 		time.Sleep(59 * time.Second)
 		must(t, p, "a1", nil).Release() // starts anew
@@ -186,10 +186,32 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
+// TestKeepAliveOfThePool leaves models to what the pool says: not at all is another answer than nothing.
+func TestKeepAliveOfThePool(t *testing.T) {
+	for _, c := range []struct {
+		keep *time.Duration
+		want time.Duration
+	}{{nil, 5 * time.Minute}, {lasting(0), 0}, {lasting(time.Hour), time.Hour}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &factory{}
+			p := f.pool(Options[*fake]{KeepAlive: c.keep})
+			must(t, p, "a1", nil).Release()
+			synctest.Wait()
+			if c.want > 0 {
+				time.Sleep(c.want - time.Second)
+				same(t, p, "a1")
+				time.Sleep(2 * time.Second)
+			}
+			same(t, p)
+			closeAll(t, p, f)
+		})
+	}
+}
+
 func TestTheLongestUnusedGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{closing: time.Second}
-		p := f.pool(Options[*fake]{KeepAlive: -1, Limit: 10})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1), Limit: 10})
 		for _, key := range []string{"a4", "b3", "c3"} {
 			must(t, p, key, nil).Release()
 			time.Sleep(time.Second)
@@ -219,7 +241,7 @@ func TestTheLongestUnusedGoes(t *testing.T) {
 func TestMaxModels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{}
-		p := f.pool(Options[*fake]{KeepAlive: -1, MaxModels: 2})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1), MaxModels: 2})
 		must(t, p, "a1", nil).Release()
 		time.Sleep(time.Second)
 		l := must(t, p, "b1", nil)
@@ -239,7 +261,7 @@ func TestMaxModels(t *testing.T) {
 func TestFailedLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{fail: errors.New("damaged"), loading: time.Second}
-		p := f.pool(Options[*fake]{KeepAlive: -1, Limit: 10})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1), Limit: 10})
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -261,7 +283,7 @@ func TestFailedLoads(t *testing.T) {
 func TestAWaiterThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{loading: time.Minute}
-		p := f.pool(Options[*fake]{KeepAlive: time.Hour})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(time.Hour)})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := p.Acquire(ctx, "a1", nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -278,7 +300,7 @@ func TestAWaiterThatLeaves(t *testing.T) {
 func TestUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{closing: time.Second}
-		p := f.pool(Options[*fake]{KeepAlive: -1})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1)})
 		if p.Unload("a1") {
 			t.Error("unloaded what was not there")
 		}
@@ -301,7 +323,7 @@ func TestUnload(t *testing.T) {
 func TestCloseWaitsForLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{}
-		p := f.pool(Options[*fake]{KeepAlive: -1})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1)})
 		l := must(t, p, "a1", nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -317,7 +339,7 @@ func TestCloseWaitsForLeases(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{loading: 3 * time.Millisecond, closing: time.Millisecond}
-		p := f.pool(Options[*fake]{KeepAlive: 5 * time.Millisecond, Limit: 10, MaxModels: 3})
+		p := f.pool(Options[*fake]{KeepAlive: lasting(5 * time.Millisecond), Limit: 10, MaxModels: 3})
 		var wg sync.WaitGroup
 		for i := range 16 {
 			rng := rand.New(rand.NewPCG(1, uint64(i)))

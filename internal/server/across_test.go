@@ -211,7 +211,7 @@ func realWorld(t *testing.T) *servertest.World {
 		Names:    func(string) servertest.Names { return servertest.Names{{Name: "real", Path: m.Path}} },
 		Chat: func(o *chat.Options) {
 			l := &chat.Loader{Options: model.Options{Context: 2048}}
-			o.Pool = pool.New(pool.Options[*chat.Model]{Open: l.Open, KeepAlive: -1})
+			o.Pool = pool.New(pool.Options[*chat.Model]{Open: l.Open, KeepAlive: new(forGood)})
 			t.Cleanup(func() { o.Pool.Close(context.Background()) }) //nolint:errcheck // the test is over
 		},
 	})

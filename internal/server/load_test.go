@@ -31,6 +31,8 @@ import (
 
 const loadClients = 16
 
+const forGood = time.Duration(-1) // keeps models loaded
+
 // loadTime is how long a load runs: BALEEN_TEST_LOAD says it, such as 10m; the whole set of tests takes some seconds.
 func loadTime(t *testing.T) time.Duration {
 	if v := os.Getenv("BALEEN_TEST_LOAD"); v != "" {
@@ -89,7 +91,7 @@ func TestLoadOnRealModel(t *testing.T) {
 		Server:   func(o *server.Options) { o.MaxBody, o.Log = loadMaxBody, slog.New(rows) },
 		Chat: func(o *chat.Options) {
 			l := &chat.Loader{Options: model.Options{Context: 4096, CacheTokens: 6144}}
-			o.Pool = pool.New(pool.Options[*chat.Model]{Open: l.Open, KeepAlive: -1})
+			o.Pool = pool.New(pool.Options[*chat.Model]{Open: l.Open, KeepAlive: new(forGood)})
 			t.Cleanup(func() { o.Pool.Close(context.Background()) }) //nolint:errcheck // the test is over
 		},
 	})

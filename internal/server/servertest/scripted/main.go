@@ -104,7 +104,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	p := pool.New(pool.Options[*chat.Model]{KeepAlive: -1, Open: func(ctx context.Context, key string, _ int64) (*chat.Model, error) {
+	p := pool.New(pool.Options[*chat.Model]{KeepAlive: new(time.Duration(-1)), Open: func(ctx context.Context, key string, _ int64) (*chat.Model, error) {
 		return chat.Open(ctx, key, model.Options{Backend: backend, Context: o.context, CacheTokens: 2 * o.context, MaxRows: 4096, Budget: &model.Budget{Available: 1 << 40, Total: 1 << 40}})
 	}})
 	metrics := server.NewMetrics()
