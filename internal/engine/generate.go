@@ -21,7 +21,7 @@ func (e *Engine) Generate(ctx context.Context, r *Request) (*Stream, error) {
 	case e.closed:
 		e.mu.Unlock()
 		return nil, ErrClosed
-	case e.queued >= e.o.MaxQueue:
+	case e.queued >= e.o.MaxQueue && r.Priority <= 0:
 		n := e.queued
 		e.mu.Unlock()
 		return nil, &QueueFull{Waiting: n, Limit: e.o.MaxQueue}

@@ -46,7 +46,9 @@ type Request struct {
 	Progress bool
 
 	CacheSalt string // requests share cached prefixes only with those of the same salt
-	Priority  int    // a waiting request of higher priority is admitted first
+	// Priority: a waiting request of a higher one is admitted first. One above 0 is not refused because too many wait:
+	// it goes on with what was begun.
+	Priority int
 }
 
 // FinishReason says why a stream ended.

@@ -240,6 +240,9 @@ func TestRefusals(t *testing.T) {
 	if _, err := r.e.Generate(context.Background(), &Request{Tokens: []int32{1}}); !errors.As(err, &full) || full.Waiting != 3 {
 		t.Errorf("a full queue takes requests: %v", err)
 	}
+	if _, err := r.e.Generate(context.Background(), &Request{Tokens: []int32{1}, Priority: 1}); err != nil {
+		t.Errorf("a full queue refuses what goes on: %v", err)
+	}
 }
 
 func TestLengthLimits(t *testing.T) {

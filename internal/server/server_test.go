@@ -23,6 +23,7 @@ import (
 	"github.com/baleenrun/baleen/internal/auth"
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/openai"
@@ -242,6 +243,56 @@ func TestFullQueue(t *testing.T) {
 	wg.Wait()
 	if statuses[200] < 1 || statuses[503] < 1 || statuses[200]+statuses[503] != 6 {
 		t.Errorf("%v", statuses)
+	}
+}
+
+// TestAnswersGoOnBeforeOthersBegin ends an answer's reasoning, for which it goes through the engine's queue again, while
+// that is full. It goes on before those that were there.
+func TestAnswersGoOnBeforeOthersBegin(t *testing.T) {
+	w := world(t, servertest.Options{
+		Script: func(p string) string {
+			if strings.Contains(p, "THINK") && !strings.HasSuffix(p, "</think>\n\n") {
+				return "<think>\n" + strings.Repeat("endless thought ", 4000)
+			}
+			return strings.Repeat("answer ", 8)
+		},
+		Model: func(o *model.Options) {
+			o.Seqs = 1
+			o.Tune = func(e *engine.Options) { e.MaxQueue = 3 }
+		},
+	})
+	w.Backend.SetDelay(2 * time.Millisecond)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var order []string
+	ask := func(name, more string) {
+		wg.Go(func() {
+			body := strings.Replace(counting, "COUNT", name, 1)
+			r, err := w.Send(t.Context(), "POST", chatPath, strings.Replace(body, `"stream":true`, more, 1))
+			if err != nil || r.Status != 200 {
+				t.Errorf("%s: %d %v %s", name, r.Status, err, r.Body)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, name)
+		})
+	}
+	waiting := func(n int) func() bool {
+		return func() bool {
+			waits := 0
+			w.Pool.Loaded(func(_ pool.Status, m *chat.Model) { waits = m.Engine.Stats().Waiting })
+			return waits == n
+		}
+	}
+	ask("THINK", `"thinking_budget":200`)
+	eventually(t, "it thinks", func() bool { return w.Backend.Steps() > 10 })
+	for i, name := range []string{"first", "second", "third"} {
+		ask(name, `"n":1`)
+		eventually(t, name+" waits", waiting(i+1))
+	}
+	wg.Wait()
+	if len(order) != 4 || order[1] != "THINK" { // the first takes its place at once
+		t.Errorf("%v", order)
 	}
 }
 

@@ -119,6 +119,9 @@ func (c *choice) start() error {
 	case c.limit > 0:
 		req.MaxTokens = c.limit - len(c.out)
 	}
+	if !c.started.IsZero() {
+		req.Priority = 1 // before those whose answers have not begun
+	}
 	if r.LogProbs {
 		req.LogProbs = r.TopLogs + 1
 	}
