@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -60,12 +61,18 @@ func (e *Env) newWriter(w http.ResponseWriter, media string) *Writer {
 	return &Writer{w: w, rc: http.NewResponseController(w), media: media, last: time.Now()}
 }
 
-// Started reports whether anything was written: then errors belong into the stream.
-func (s *Writer) Started() bool {
+// Withdraw makes a stream of which nothing was sent send nothing any more, and reports whether that is so: then an error
+// is answered instead of it. Otherwise errors belong into the stream.
+func (s *Writer) Withdraw() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.started
+	if !s.started && s.err == nil {
+		s.err = errWithdrawn
+	}
+	return !s.started
 }
+
+var errWithdrawn = errors.New("server: the stream was withdrawn")
 
 // Event sends one server-sent event with JSON data; its name may be empty.
 func (s *Writer) Event(name string, v any) error {

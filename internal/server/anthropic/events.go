@@ -186,7 +186,7 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) e
 	if err != nil {
 		quiet()
 		e := chat.AsError(err)
-		if out.Started() {
+		if !out.Withdraw() {
 			b.send("error", errorOf(r, e))
 		}
 		return e

@@ -131,7 +131,7 @@ func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report 
 	if err == nil {
 		return lines.Line(done)
 	}
-	if !lines.Started() {
+	if lines.Withdraw() {
 		return err
 	}
 	return endLines(lines, chat.AsError(err))

@@ -160,7 +160,7 @@ func (a *answer) write(w http.ResponseWriter, s *chat.Stream) error {
 		case chat.Finish:
 			reason = d.Reason
 		case chat.Done:
-			if d.Err != nil && !lines.Started() {
+			if d.Err != nil && lines.Withdraw() {
 				return d.Err
 			}
 			if d.Err != nil {

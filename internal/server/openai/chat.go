@@ -138,7 +138,7 @@ func (d *dialect) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	s, err := d.env.Chat.Run(r.Context(), &q.req)
 	if err != nil {
-		if out.Started() { // a comment was sent while the model was loaded
+		if !out.Withdraw() { // a comment was sent while the model was loaded
 			return endStream(out, chat.AsError(err))
 		}
 		return err
@@ -364,7 +364,7 @@ func (d *dialect) streamChat(out *server.Writer, q *chatRequest, s *chat.Stream)
 
 func (d *dialect) endChat(out *server.Writer, q *chatRequest, c chunk, delta chat.Delta) error {
 	if delta.Err != nil {
-		if !out.Started() {
+		if out.Withdraw() {
 			return delta.Err
 		}
 		return endStream(out, delta.Err)

@@ -268,7 +268,7 @@ func (d *dialect) completions(w http.ResponseWriter, r *http.Request) error {
 			for _, s := range streams {
 				s.Close()
 			}
-			if out.Started() {
+			if !out.Withdraw() {
 				return endStream(out, chat.AsError(err))
 			}
 			return err
@@ -307,7 +307,7 @@ func (c *completer) run(w http.ResponseWriter) error {
 	for p := range join(c.cancel, c.streams) {
 		if p.delta.Kind == chat.Done {
 			if err := p.delta.Err; err != nil {
-				if c.out.Started() {
+				if !c.out.Withdraw() {
 					return endStream(c.out, err)
 				}
 				return err

@@ -198,7 +198,7 @@ func (d *dialect) responses(w http.ResponseWriter, r *http.Request) error {
 	}
 	s, err := d.env.Chat.Run(r.Context(), &q.req)
 	if err != nil {
-		if out.Started() {
+		if !out.Withdraw() {
 			b := &builder{d: d, q: q, out: out, o: d.newResponse(q, q.req.Model)}
 			return b.fail(chat.AsError(err))
 		}
@@ -439,7 +439,7 @@ func (b *builder) fail(e *chat.Error) error {
 
 func (b *builder) done(w http.ResponseWriter, delta chat.Delta) error {
 	if delta.Err != nil {
-		if b.out != nil && b.out.Started() {
+		if b.out != nil && !b.out.Withdraw() {
 			return b.fail(delta.Err)
 		}
 		return delta.Err
