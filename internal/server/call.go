@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/server/chat"
-	"github.com/baleenrun/baleen/internal/server/fields"
 )
 
 const defaultMaxBody = 32 << 20
@@ -56,25 +55,36 @@ func (c *call) readBody(r *http.Request) ([]byte, error) {
 	case "", "identity":
 	case "gzip":
 		z, err := gzip.NewReader(body)
-		if err != nil {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, BodyError(err)
+		case err != nil:
 			return nil, chat.Invalidf("", "the request body is not gzip, as Content-Encoding says")
 		}
 		body = z
 	default:
 		return nil, chat.Invalidf("", "Content-Encoding %q is not supported: send the body plain or as gzip", enc)
 	}
-	b, err := fields.ReadBody(body, limit)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, &chat.Error{Kind: chat.SlowBody, Err: err}
-	}
+	b, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err != nil {
-		return nil, err
+		return nil, BodyError(err)
+	}
+	if int64(len(b)) > limit {
+		return nil, &chat.Error{Kind: chat.BodyTooLarge, Limit: limit}
 	}
 	c.bodyRead = true
 	if c.writer != nil { // the answer may take longer than the body
 		http.NewResponseController(c.writer).SetReadDeadline(time.Time{}) //nolint:errcheck // writers of tests have none
 	}
 	return b, nil
+}
+
+// BodyError words an error of reading a request's body: it is the client's, never the server's.
+func BodyError(err error) *chat.Error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &chat.Error{Kind: chat.SlowBody, Err: err}
+	}
+	return &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read", Err: err}
 }
 
 // writer is a ResponseWriter that notes what was written. A client that does not read for longer than the timeout loses

@@ -445,13 +445,15 @@ func TestPausesInAStream(t *testing.T) {
 
 func TestSlowSendersAreRefused(t *testing.T) {
 	w := world(t, servertest.Options{Server: func(o *server.Options) { o.BodyTimeout = 100 * time.Millisecond }})
-	c := rawClient(t, w)
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"model\":", chatPath)
-	line, err := bufio.NewReader(c).ReadString('\n')
-	if err != nil || !strings.Contains(line, "408") {
-		t.Errorf("%q %v", line, err)
+	for header, begin := range map[string]string{"Content-Type: application/json": `{"model":`, "Content-Encoding: gzip": "\x1f"} {
+		c := rawClient(t, w)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 1000\r\n\r\n%s", chatPath, header, begin)
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil || !strings.Contains(line, "408") {
+			t.Errorf("%s: %q %v", header, line, err)
+		}
+		eventually(t, "the request ends", func() bool { return w.Server.Active() == 0 })
 	}
-	eventually(t, "the request ends", func() bool { return w.Server.Active() == 0 })
 	for path, status := range map[string]string{"/v1/nothing": "404", "/healthz": "405"} { // nobody reads these bodies
 		c := rawClient(t, w)
 		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{", path)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"unicode/utf8"
 
 	"github.com/baleenrun/baleen/internal/nearest"
@@ -170,16 +169,4 @@ func (t *Table[T]) nearest(name string) string {
 		return ""
 	}
 	return "; did you mean " + best + "?"
-}
-
-// ReadBody reads a body of at most limit bytes.
-func ReadBody(r io.Reader, limit int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read", Err: err}
-	}
-	if int64(len(b)) > limit {
-		return nil, &chat.Error{Kind: chat.BodyTooLarge, Limit: limit}
-	}
-	return b, nil
 }

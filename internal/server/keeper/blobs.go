@@ -39,7 +39,7 @@ func (k *Keeper) HasBlob(_ context.Context, digest string) (bool, error) {
 }
 
 // PutBlob keeps a file whose bytes have the digest.
-func (k *Keeper) PutBlob(ctx context.Context, digest string, body io.Reader) error {
+func (k *Keeper) PutBlob(_ context.Context, digest string, body io.Reader) error {
 	path, err := k.blob(digest)
 	if err != nil {
 		return err
@@ -55,10 +55,7 @@ func (k *Keeper) PutBlob(ctx context.Context, digest string, body io.Reader) err
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(f, sum), body)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("keeper: upload: %w", err)
+		return fmt.Errorf("keeper: upload: %w", err) // a body's reader has worded its own, as *chat.Error
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(got, digest) {
 		return chat.Invalidf("digest", "the file has the digest sha256:%s, not sha256:%s", got, digest)

@@ -25,7 +25,7 @@ type Keeper interface {
 	// HasBlob reports whether a file was uploaded; digest is hexadecimal, of SHA-256.
 	HasBlob(ctx context.Context, digest string) (bool, error)
 	// PutBlob keeps a file. It checks that the bytes have the digest (else an error of kind Invalid) before it is
-	// there.
+	// there. Errors of reading body are handed on.
 	PutBlob(ctx context.Context, digest string, body io.Reader) error
 	// About says what is known of a model beside its Spec and its files.
 	About(ctx context.Context, name string) (About, error)

@@ -26,7 +26,7 @@ func (d *dialect) manageRoutes() []server.Route {
 		{Method: "DELETE", Path: "/api/delete", Scope: auth.Manage, Body: deleteTable, Empty: true, Answers: []int{404}, Summary: "Remove a model", Handle: d.delete},
 		{Method: "HEAD", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, PathPattern: blobPattern, Answers: []int{400}, Summary: "Whether a file was uploaded", Handle: d.hasBlob},
 		{
-			Method: "POST", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, Upload: true, PathPattern: blobPattern, MaxBody: -1, Answers: []int{201, 400}, Handle: d.putBlob,
+			Method: "POST", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, Upload: true, PathPattern: blobPattern, MaxBody: -1, Answers: []int{201, 400, 408}, Handle: d.putBlob,
 			Summary: "Upload a file for /api/create: the body is the file, the name is sha256: and its checksum",
 		},
 	}
@@ -253,8 +253,12 @@ type upload struct {
 func (u *upload) Read(p []byte) (int, error) {
 	u.rc.SetReadDeadline(time.Now().Add(uploadPause)) //nolint:errcheck // writers of tests have none
 	n, err := u.body.Read(p)
-	if err == io.EOF {
+	switch err {
+	case nil:
+	case io.EOF:
 		u.rc.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
+	default:
+		err = server.BodyError(err)
 	}
 	return n, err
 }

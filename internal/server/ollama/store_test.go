@@ -1,10 +1,12 @@
 package ollama_test
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -159,6 +161,21 @@ func TestUploadedFiles(t *testing.T) {
 	r.fails(t, 200, "no model", "POST", "/api/create", `{"model":"worse","files":{"b.gguf":"`+bad+`"}}`)
 	r.fails(t, 400, "no model", "POST", "/api/create", `{"model":"worse","files":{"b.gguf":"`+bad+`"},"stream":false}`)
 	r.fails(t, 400, "has the digest", "POST", "/api/blobs/sha256:"+strings.Repeat("a", 64), "x")
+}
+
+// TestBrokenUpload sends a body that cannot be read: that is no failure of the server.
+func TestBrokenUpload(t *testing.T) {
+	r := newRoom(t)
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "POST /api/blobs/sha256:%s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n", strings.Repeat("a", 64))
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil || !strings.HasPrefix(answer, "HTTP/1.1 400") || strings.Contains(r.Log(), `"level":"ERROR"`) {
+		t.Errorf("%v: %s%s", err, answer, r.Log())
+	}
 }
 
 func TestPull(t *testing.T) {
