@@ -268,6 +268,7 @@ func (a *app) runServer(ctx context.Context, f *serveFlags, s *server.Server, sv
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+	s.SetReady(len(f.models) == 0)
 	failed := make(chan error, 1)
 	go func() {
 		if f.tlsCert != "" {
@@ -278,7 +279,6 @@ func (a *app) runServer(ctx context.Context, f *serveFlags, s *server.Server, sv
 	}()
 	log.Info("listening", "address", f.address(l))
 	fmt.Fprintf(a.io.Out, "%s\n", f.address(l))
-	s.SetReady(len(f.models) == 0)
 	go a.preload(ctx, f, s, svc, log)
 	select {
 	case err := <-failed:
