@@ -271,11 +271,7 @@ func describe(name string, s chat.Spec, licence string) string {
 		fmt.Fprintf(&b, "SYSTEM %s\n", quoted(s.System))
 	}
 	for _, p := range parameters(s) {
-		value := p.value
-		if p.text {
-			value = quoted(value)
-		}
-		fmt.Fprintf(&b, "PARAMETER %s %s\n", p.name, value)
+		fmt.Fprintf(&b, "PARAMETER %s %s\n", p.name, p.value)
 	}
 	for _, m := range s.Messages {
 		fmt.Fprintf(&b, "MESSAGE %s %s\n", m.Role, quoted(textOf(m)))
@@ -302,8 +298,7 @@ func textOf(m chat.Message) string {
 }
 
 type parameter struct {
-	name, value string
-	text        bool // value is a text, not a number
+	name, value string // a text stands in quotes
 }
 
 // parameters lists what a model sets, as lines of a Modelfile name it.
@@ -311,10 +306,10 @@ func parameters(s chat.Spec) []parameter {
 	var out []parameter
 	number := func(name string, f *float32) {
 		if f != nil {
-			out = append(out, parameter{name, strconv.FormatFloat(float64(*f), 'g', -1, 32), false})
+			out = append(out, parameter{name, strconv.FormatFloat(float64(*f), 'g', -1, 32)})
 		}
 	}
-	whole := func(name string, n int) { out = append(out, parameter{name, strconv.Itoa(n), false}) }
+	whole := func(name string, n int) { out = append(out, parameter{name, strconv.Itoa(n)}) }
 	if s.Context > 0 {
 		whole("num_ctx", s.Context)
 	}
@@ -335,10 +330,10 @@ func parameters(s chat.Spec) []parameter {
 	number("presence_penalty", s.Sampling.PresencePenalty)
 	number("frequency_penalty", s.Sampling.FrequencyPenalty)
 	if s.Sampling.Seed != nil {
-		out = append(out, parameter{"seed", strconv.FormatInt(int64(*s.Sampling.Seed), 10), false})
+		out = append(out, parameter{"seed", strconv.FormatInt(int64(*s.Sampling.Seed), 10)})
 	}
 	for _, t := range s.Stop {
-		out = append(out, parameter{"stop", t, true})
+		out = append(out, parameter{"stop", quoted(t)})
 	}
 	return out
 }

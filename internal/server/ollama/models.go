@@ -188,11 +188,7 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 	}
 	var b strings.Builder
 	for _, p := range parameters(s) {
-		value := p.value
-		if p.text {
-			value = quoted(value)
-		}
-		fmt.Fprintf(&b, "%-30s %s\n", p.name, value)
+		fmt.Fprintf(&b, "%-30s %s\n", p.name, p.value)
 	}
 	out.Parameters = strings.TrimSuffix(b.String(), "\n")
 	for _, m := range s.Messages {
