@@ -54,7 +54,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 		Set: func(r *chatRequest, v fields.Value) error { r.choice = v; return nil },
 	},
 	field(chatPart, "parallel_tool_calls", fields.Bool(), "false allows at most one call in an answer", func(c *common, v fields.Value) error { c.req.SingleCall = !v.Bool(); return nil }),
-	field(chatPart, "reasoning_effort", efforts, "for models that know efforts. For others none and minimal switch reasoning off and the rest on; low, medium and high end it after 1024, 8192 and 24576 tokens", func(c *common, v fields.Value) error {
+	field(chatPart, "reasoning_effort", efforts, effortDoc, func(c *common, v fields.Value) error {
 		c.req.Effort = v.String()
 		return nil
 	}),

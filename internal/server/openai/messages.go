@@ -391,4 +391,6 @@ func setFormat(req *chat.Request, v fields.Value) error {
 }
 
 // efforts are the words of reasoning efforts.
-var efforts = fields.Enum("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
+var efforts = fields.Enum(chat.Efforts...)
+
+const effortDoc = "for models that know efforts. For others none and minimal switch reasoning off and the rest on; low, medium and high end it after 1024, 8192 and 24576 tokens"

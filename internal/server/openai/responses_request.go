@@ -125,7 +125,7 @@ var responseTable = &fields.Table[responseRequest]{Name: "response request", Whe
 )}
 
 var reasoningTable = &fields.Table[common]{Name: "reasoning", Fields: []fields.Field[common]{
-	{Name: "effort", Type: efforts, Doc: "for models that know efforts. For others none and minimal switch reasoning off and the rest on; low, medium and high end it after 1024, 8192 and 24576 tokens", Set: func(c *common, v fields.Value) error {
+	{Name: "effort", Type: efforts, Doc: effortDoc, Set: func(c *common, v fields.Value) error {
 		c.req.Effort = v.String()
 		return nil
 	}},
