@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/baleenrun/baleen/internal/server/chat"
 )
@@ -169,6 +170,22 @@ func (v Value) integer() (int, bool) {
 		return 0, false
 	}
 	return int(f), true
+}
+
+// KeepAlive returns how long a model is to stay loaded: seconds, or a text such as 10m. Negative is for good, as -1.
+func KeepAlive(v Value) (*time.Duration, error) {
+	d := time.Duration(-1)
+	if v.Kind() == "number" {
+		if s := v.Float(); s >= 0 {
+			d = time.Duration(min(s*float64(time.Second), math.MaxInt64/2))
+		}
+		return &d, nil
+	}
+	p, err := time.ParseDuration(v.String())
+	if err != nil {
+		return nil, chat.Invalidf(v.Path, "%q is no duration: want seconds as a number, or a text such as 10m or 24h", v.String())
+	}
+	return new(max(p, d)), nil
 }
 
 // Strings returns a list of strings, or the one string that stands instead of it.

@@ -2,7 +2,6 @@ package ollama
 
 import (
 	"encoding/base64"
-	"math"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/server/chat"
@@ -52,7 +51,7 @@ func commonFields() []fields.Field[run] {
 		honoured("stream", fields.Bool(), "answer in JSON lines as the text comes, which is the default; false: one JSON object", func(r *run, v fields.Value) error { r.stream = v.Bool(); return nil }),
 		honoured("options", fields.Object("options"), "settings of this request", func(r *run, v fields.Value) (err error) { r.opts, err = decodeOptions(v); return err }),
 		honoured("keep_alive", keepAliveType, "how long the model stays loaded afterwards: seconds, or a text such as 10m; negative: for good; 0: not at all; what an earlier request said where this one says nothing", func(r *run, v fields.Value) (err error) {
-			r.keep, err = keepAlive(v)
+			r.keep, err = fields.KeepAlive(v)
 			return err
 		}),
 		honoured("format", fields.String().Or(fields.Object("")).Only(""), `"json" or a JSON Schema: both are refused until output can be held to a format`, setFormat),
@@ -87,25 +86,6 @@ var chatTable = &fields.Table[run]{Name: "chat", IgnoreUnknown: true, Fields: ap
 	}),
 	honoured("tools", fields.List(fields.Object("tool")), "functions that the model may call", func(r *run, v fields.Value) (err error) { r.tools, err = tools(v); return err }),
 )}
-
-// keepAlive reads seconds or a duration.
-func keepAlive(v fields.Value) (*time.Duration, error) {
-	d := time.Duration(-1)
-	if v.Kind() == "number" {
-		if s := v.Float(); s >= 0 {
-			d = time.Duration(min(s*float64(time.Second), math.MaxInt64/2))
-		}
-		return &d, nil
-	}
-	p, err := time.ParseDuration(v.String())
-	if err != nil {
-		return nil, chat.Invalidf(v.Path, "%q is no duration: want seconds as a number, or a text such as 10m or 24h", v.String())
-	}
-	if p >= 0 {
-		d = p
-	}
-	return &d, nil
-}
 
 func setFormat(r *run, v fields.Value) error {
 	switch {

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
@@ -37,7 +36,8 @@ func samplingFields[T any](part func(*T) *common) []fields.Field[T] {
 			set(func(s *chat.Sampling, v fields.Value) { s.Temperature = v.Float32() })),
 		field(part, "top_p", fields.Number(0, 1), "choose among the most probable tokens that reach this probability together",
 			set(func(s *chat.Sampling, v fields.Value) { s.TopP = v.Float32() })),
-		field(part, "keep_alive", fields.Duration().Or(fields.Number(anyLo, anyHi)), "not OpenAI's: how long the model stays loaded afterwards, in seconds or as 5m; negative is for good", setKeepAlive),
+		field(part, "keep_alive", fields.Duration().Or(fields.Number(anyLo, anyHi)), "not OpenAI's: how long the model stays loaded afterwards, in seconds or as 5m; negative is for good",
+			func(c *common, v fields.Value) (err error) { c.req.KeepAlive, err = fields.KeepAlive(v); return err }),
 		field(part, "top_k", fields.Int(-1, anyHi), "not OpenAI's: choose among the k most probable tokens",
 			set(func(s *chat.Sampling, v fields.Value) { n := v.Int(); s.TopK = &n })),
 		field(part, "min_p", fields.Number(0, 1), "not OpenAI's: drop tokens with less than p times the best one's probability",
@@ -104,27 +104,6 @@ var streamOptionsTable = &fields.Table[common]{Name: "stream_options", Fields: [
 	}},
 	{Name: "include_obfuscation", Type: fields.Bool(), Use: fields.Ignored, Doc: "padding against eavesdroppers; never sent"},
 }}
-
-func setKeepAlive(c *common, v fields.Value) error {
-	var d time.Duration
-	if v.Kind() == "number" {
-		s := v.Float()
-		if s > 1e9 {
-			s = 1e9
-		}
-		d = time.Duration(s * float64(time.Second))
-	} else {
-		var err error
-		if d, err = time.ParseDuration(v.String()); err != nil {
-			return chat.Invalidf(v.Path, "%q is no time: want seconds, or one such as 5m", v.String())
-		}
-	}
-	if d < 0 {
-		d = -1
-	}
-	c.req.KeepAlive = &d
-	return nil
-}
 
 func setLogitBias(c *common, v fields.Value) error {
 	bias := map[int32]float32{}
