@@ -372,10 +372,8 @@ func (f *Fetcher) listOllama(ctx context.Context, t store.OllamaTag) (*listing, 
 	l := &listing{}
 	count := map[string]int{}
 	for _, layer := range layers {
-		name, known := map[string]string{
-			"model": "model.gguf", "template": "template.ollama", "system": "system.txt", "params": "params.json", "license": "LICENSE",
-		}[layer.Kind()]
-		if !known {
+		name := store.LayerFile(layer.Kind())
+		if name == "" {
 			continue
 		}
 		if layer.Kind() != "model" && layer.Size > maxBlob {

@@ -270,7 +270,8 @@ func TestOllamaRegistry(t *testing.T) {
 		blobs[digest] = data
 		return fmt.Sprintf(`{"mediaType":"application/vnd.ollama.image.%s","digest":%q,"size":%d}`, kind, digest, len(data))
 	}
-	good := `{"schemaVersion":2,"layers":[` + layer("model", weights) + "," + layer("template", template) + "," + layer("license", licence) + "]}"
+	good := `{"schemaVersion":2,"layers":[` + layer("model", weights) + "," + layer("template", template) + "," + layer("license", licence) +
+		"," + layer("system", []byte("Be brief.")) + "," + layer("params", []byte(`{"stop":["x"]}`)) + "]}"
 	manifest := good
 	cdn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serve(blobs[strings.TrimPrefix(r.URL.Path, "/")])(w, r)
@@ -293,14 +294,15 @@ func TestOllamaRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := folder(t, filepath.Dir(path))
-	if got["model.gguf"] != string(weights) || got["template.ollama"] != string(template) || got["LICENSE"] != string(licence) || len(got) != 4 {
+	if got["model.gguf"] != string(weights) || got["template.ollama"] != string(template) || got["LICENSE"] != string(licence) || len(got) != 6 {
 		t.Errorf("%d files", len(got))
 	}
-	if m, ok := f.Store.Find("tiny:1b"); !ok || m.Path != path {
-		t.Errorf("found %+v", m)
+	if m, ok := f.Store.Find("tiny:1b"); !ok || m.Path != path || m.System != "Be brief." || m.Template != string(template) || fmt.Sprint(m.Params["stop"]) != "[x]" {
+		t.Errorf("found %+v", m) // as in Ollama's own store
 	}
 	for want, text := range map[string]string{
 		"tensor by tensor":   strings.ReplaceAll(good, "image.model", "image.tensor"),
+		"adapter":            strings.Replace(good, `{"mediaType"`, layer("adapter", []byte("lora"))+`,{"mediaType"`, 1),
 		"no weights":         `{"layers":[]}`,
 		"not a manifest":     `{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:../../etc/passwd","size":1}]}`,
 		"does not answer as": `<html>`,

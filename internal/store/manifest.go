@@ -122,6 +122,13 @@ type Model struct {
 	System   string
 	Template string // in Go's template language
 	Params   map[string]any
+	Messages []Message // before every conversation
+}
+
+// A Message is a turn of a conversation.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
 }
 
 // own lists the models of this store.
@@ -198,8 +205,11 @@ func (s *Store) ownFolder(path string) (Model, bool) {
 		if m.Size, err = treeSize(man.Link); err != nil {
 			m.Problem = "what it is a copy of is gone: " + man.Link
 		}
-	} else if path, one := onlyFile(path, man); one {
-		m.Path = path
+	} else {
+		if file, one := onlyFile(path, man); one {
+			m.Path = file
+		}
+		m.takeFolder(path, man.Files)
 	}
 	return m, true
 }

@@ -149,7 +149,7 @@ func ParseOllama(b []byte) (layers []Layer, problem string, err error) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		return nil, "", fmt.Errorf("not a manifest: %w", err)
 	}
-	models, tensors := 0, 0
+	models, tensors, adapters := 0, 0, 0
 	for _, l := range m.Layers {
 		if l.Sum() == "" || l.Size < 0 {
 			return nil, "", fmt.Errorf("not a manifest: digest %q with size %d", l.Digest, l.Size)
@@ -159,9 +159,13 @@ func ParseOllama(b []byte) (layers []Layer, problem string, err error) {
 			models++
 		case "tensor":
 			tensors++
+		case "adapter":
+			adapters++
 		}
 	}
 	switch {
+	case adapters > 0:
+		problem = "it has an adapter, and without it would answer as another model; merge it into the weights"
 	case tensors > 0:
 		problem = "Ollama keeps it tensor by tensor; fetch it from Hugging Face instead"
 	case models == 0:
@@ -219,13 +223,6 @@ func ollamaModel(dir, path string, parts []string) (Model, bool) {
 	m.Problem = problem
 	for _, l := range layers {
 		blob := filepath.Join(dir, "blobs", "sha256-"+l.Sum())
-		small := func() string {
-			b, err := readSmall(blob)
-			if err != nil {
-				return ""
-			}
-			return string(b)
-		}
 		switch l.Kind() {
 		case "model":
 			m.Path, m.Digest = blob, l.Sum()
@@ -235,19 +232,65 @@ func ollamaModel(dir, path string, parts []string) (Model, bool) {
 			m.Size += l.Size
 		case "projector", "adapter", "tensor":
 			m.Size += l.Size
-		case "system":
-			m.System = small()
-		case "template":
-			m.Template = small()
-		case "params":
-			_ = json.Unmarshal([]byte(small()), &m.Params)
-		case "license":
-			if m.Licence == "" {
-				m.Licence = firstLine(small())
-			}
+		default:
+			m.take(l.Kind(), blob)
 		}
 	}
 	return m, true
+}
+
+// LayerFile is the name under which a layer of a kind lies in a folder of the store, "" where none is kept.
+func LayerFile(kind string) string {
+	return map[string]string{
+		"model": weightsFile, "template": "template.ollama", "system": "system.txt", "params": "params.json", "messages": "messages.json", "license": "LICENSE",
+	}[kind]
+}
+
+const weightsFile = "model.gguf"
+
+// takeFolder takes over what the layers of a folder say beside the weights.
+func (m *Model) takeFolder(dir string, files []File) {
+	has := func(name string) bool { return slices.ContainsFunc(files, func(f File) bool { return f.Name == name }) }
+	if !has(weightsFile) {
+		return
+	}
+	for _, kind := range []string{"template", "system", "params", "messages", "license"} {
+		if name := LayerFile(kind); has(name) {
+			m.take(kind, filepath.Join(dir, name))
+		}
+	}
+}
+
+// take takes over what a layer says beside the weights. Settings that cannot be read are a problem: without them the
+// model would answer otherwise than it was made to.
+func (m *Model) take(kind, path string) {
+	var err error
+	var b []byte
+	if LayerFile(kind) != "" {
+		b, err = readSmall(path)
+	}
+	switch kind {
+	case "system":
+		m.System = string(b)
+	case "params":
+		if err == nil {
+			err = json.Unmarshal(b, &m.Params)
+		}
+	case "messages":
+		if err == nil {
+			err = json.Unmarshal(b, &m.Messages)
+		}
+	case "template":
+		m.Template, err = string(b), nil // in a language that is not read here
+	case "license":
+		if m.Licence == "" {
+			m.Licence = firstLine(string(b))
+		}
+		err = nil
+	}
+	if err != nil && m.Problem == "" {
+		m.Problem = fmt.Sprintf("its %s cannot be read: %v", kind, err)
+	}
 }
 
 // ollamaName is how Ollama shows a name: what is usual is left out, the tag is not.

@@ -71,6 +71,12 @@ func TestOtherProgramsModels(t *testing.T) {
 	put(t, ollama, "manifests/registry.ollama.ai/library/broken/latest", `<html>`)
 	put(t, ollama, "manifests/registry.ollama.ai/library/evil/latest",
 		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:../../../etc/passwd","size":1}]}`)
+	put(t, ollama, "manifests/registry.ollama.ai/library/tuned/latest",
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest("weights")+`","size":7},`+
+			`{"mediaType":"application/vnd.ollama.image.adapter","digest":"sha256:`+digest("weights")+`","size":7}]}`)
+	put(t, ollama, "manifests/registry.ollama.ai/library/unset/latest",
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest("weights")+`","size":7},`+
+			`{"mediaType":"application/vnd.ollama.image.params","digest":"sha256:`+digest("weights")+`","size":7}]}`)
 	put(t, ollama, "manifests/registry.ollama.ai/library/gone/latest",
 		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest("never written")+`","size":1}]}`)
 
@@ -107,6 +113,8 @@ func TestOtherProgramsModels(t *testing.T) {
 		"me/mine:latest":       {"Ollama", "sha256-" + digest("my weights"), "", 10},
 		"example.org/x:latest": {"Ollama", "sha256-" + digest("x weights"), "", 9},
 		"cloud:latest":         {"Ollama", "latest", "no weights", 0},
+		"tuned:latest":         {"Ollama", "sha256-" + digest("weights"), "adapter", 14},
+		"unset:latest":         {"Ollama", "sha256-" + digest("weights"), "params", 7},
 		"gone:latest":          {"Ollama", "sha256-" + digest("never written"), "missing or cut off", 1},
 		"org/one:m-Q4_K_M":     {"Hugging Face", "m-Q4_K_M.gguf", "", 2},
 		"org/one:m-Q8_0":       {"Hugging Face", "m-Q8_0.gguf", "", 2},

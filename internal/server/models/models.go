@@ -198,6 +198,12 @@ func specOf(m store.Model) chat.Spec {
 			*dst = &n
 		}
 	}
+	for _, t := range m.Messages {
+		s.Messages = append(s.Messages, chat.Text(t.Role, t.Content))
+	}
+	if v, ok := number("seed"); ok && v != -1 { // which asks for another one each time
+		s.Sampling.Seed = new(uint64(int64(v)))
+	}
 	if v, ok := number("num_predict"); ok && v > 0 {
 		s.MaxTokens = int(v)
 	}
