@@ -195,25 +195,41 @@ func ReadFile(path string) ([]Key, error) {
 	return keys, nil
 }
 
-func writeFile(path string, keys []Key) error {
-	b, err := json.MarshalIndent(keys, "", "  ")
-	if err != nil {
-		return err
-	}
+// patience is how long a change of a key file waits for another one.
+const patience = 5 * time.Second
+
+// change replaces the keys of a file. The new file is made under a name that only one can have at a time, so that no
+// change is lost to another.
+func change(path string, f func([]Key) ([]Key, error)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("auth: key file: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // only its owner can read it
+	next := path + ".new"
+	w, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	for end := time.Now().Add(patience); errors.Is(err, fs.ErrExist) && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+		w, err = os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("auth: %s is there: another command changes the keys, or one was killed; if none runs, remove that file", next)
+	}
 	if err != nil {
 		return fmt.Errorf("auth: key file: %w", err)
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("auth: key file: %w", err)
+	keys, err := ReadFile(path)
+	if err == nil {
+		keys, err = f(keys)
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("auth: key file: %w", err)
+	if err == nil {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		err = e.Encode(keys)
+	}
+	if err := errors.Join(err, w.Sync(), w.Close()); err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+	if err := os.Rename(next, path); err != nil {
+		return fmt.Errorf("auth: key file: %w", errors.Join(err, os.Remove(next)))
 	}
 	return nil
 }
@@ -226,30 +242,24 @@ func Add(path, name string, scopes []Scope) (string, error) {
 	case len(scopes) == 0:
 		return "", errors.New("auth: a key needs a scope")
 	}
-	keys, err := ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	if slices.ContainsFunc(keys, func(k Key) bool { return k.Name == name }) {
-		return "", fmt.Errorf("auth: there is a key named %q already: revoke it first", name)
-	}
 	var b [24]byte
 	rand.Read(b[:]) // never fails
 	text := "bl-" + base64.RawURLEncoding.EncodeToString(b[:])
-	keys = append(keys, Key{Name: name, Hash: hash(text), Scopes: scopes, Made: time.Now().UTC().Truncate(time.Second)})
-	return text, writeFile(path, keys)
+	return text, change(path, func(keys []Key) ([]Key, error) {
+		if slices.ContainsFunc(keys, func(k Key) bool { return k.Name == name }) {
+			return nil, fmt.Errorf("auth: there is a key named %q already: revoke it first", name)
+		}
+		return append(keys, Key{Name: name, Hash: hash(text), Scopes: scopes, Made: time.Now().UTC().Truncate(time.Second)}), nil
+	})
 }
 
 // Revoke removes a key from a file.
 func Revoke(path, name string) error {
-	keys, err := ReadFile(path)
-	if err != nil {
-		return err
-	}
-	n := len(keys)
-	keys = slices.DeleteFunc(keys, func(k Key) bool { return k.Name == name })
-	if len(keys) == n {
-		return fmt.Errorf("auth: there is no key named %q", name)
-	}
-	return writeFile(path, keys)
+	return change(path, func(keys []Key) ([]Key, error) {
+		n := len(keys)
+		if keys = slices.DeleteFunc(keys, func(k Key) bool { return k.Name == name }); len(keys) == n {
+			return nil, fmt.Errorf("auth: there is no key named %q", name)
+		}
+		return keys, nil
+	})
 }

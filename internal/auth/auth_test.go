@@ -1,11 +1,13 @@
 package auth
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -89,6 +91,31 @@ func TestDamagedFileLetsNobodyIn(t *testing.T) {
 		if _, err := k.Any(); err == nil {
 			t.Errorf("%q: no error", text)
 		}
+	}
+}
+
+// TestKeysAtOnce adds keys from many sides: each that was shown is kept.
+func TestKeysAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys.json")
+	var wg sync.WaitGroup
+	texts := make([]string, 12)
+	for i := range texts {
+		wg.Go(func() {
+			var err error
+			if texts[i], err = Add(path, fmt.Sprint("key ", i), Scopes()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	k := NewKeys(nil, path)
+	for i, text := range texts {
+		if _, ok, err := k.Check(request("X-Api-Key", text)); !ok || err != nil {
+			t.Errorf("key %d: %v %v", i, ok, err)
+		}
+	}
+	if list, err := os.ReadDir(filepath.Dir(path)); err != nil || len(list) != 1 {
+		t.Errorf("%v %v", list, err)
 	}
 }
 
