@@ -109,7 +109,11 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
 	m, ok := c.store.Find(strings.TrimSpace(name))
 	switch {
 	case !ok:
-		return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name, Near: c.near(ctx, plain)}
+		here, err := c.List(ctx)
+		if err != nil {
+			return chat.Spec{}, err // it may be there
+		}
+		return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name, Near: near(plain, here)}
 	case m.Problem != "":
 		return chat.Spec{}, &chat.Error{Kind: chat.Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot run: " + m.Problem}
 	}
@@ -118,15 +122,13 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
 
 // near returns the names that one which no model here has may misspell: of models here and of those that can be fetched
 // by name. A name of the latter is spelt well.
-func (c *Catalog) near(ctx context.Context, name string) []string {
+func near(name string, here []chat.Spec) []string {
 	if _, ok := store.Lookup(name); ok {
 		return nil
 	}
 	var known []string
-	if here, err := c.List(ctx); err == nil {
-		for _, s := range here {
-			known = append(known, strings.TrimSuffix(s.Name, ":latest"))
-		}
+	for _, s := range here {
+		known = append(known, strings.TrimSuffix(s.Name, ":latest"))
 	}
 	for _, e := range store.Catalog() {
 		known = append(known, e.Name)

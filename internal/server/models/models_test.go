@@ -90,3 +90,14 @@ func TestSettingsBesideWeights(t *testing.T) {
 		t.Errorf("seed %d", *s.Sampling.Seed)
 	}
 }
+
+// TestStoreThatCannotBeRead asks for a model where the models cannot be listed: it is not known that it is not there.
+func TestStoreThatCannotBeRead(t *testing.T) {
+	st := store.Open(t.TempDir())
+	if err := os.WriteFile(st.Models(), nil, 0o600); err != nil { // no folder
+		t.Fatal(err)
+	}
+	if _, err := New(st).Resolve(t.Context(), "elephant"); chat.AsError(err).Kind != chat.Internal {
+		t.Errorf("%v", err)
+	}
+}
