@@ -535,7 +535,7 @@ func parseBytes(s string) (int64, error) {
 		}
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || v <= 0 || v*factor > 1<<62 {
+	if err != nil || !(v > 0 && v*factor <= 1<<62) { // NaN is neither
 		return 0, fmt.Errorf("%q is no number of bytes: want one such as 512MiB or 8GB", s)
 	}
 	return int64(v * factor), nil

@@ -262,7 +262,7 @@ func TestParseBytes(t *testing.T) {
 			t.Errorf("%q: %d %v", text, n, err)
 		}
 	}
-	for _, bad := range []string{"", "-1", "x", "1e30GiB", "0"} {
+	for _, bad := range []string{"", "-1", "x", "1e30GiB", "0", "nan", "nanGiB"} {
 		if _, err := parseBytes(bad); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
