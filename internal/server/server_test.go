@@ -25,6 +25,7 @@ import (
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/openai"
 	"github.com/baleenrun/baleen/internal/server/servertest"
@@ -463,6 +464,23 @@ func TestSlowSendersAreRefused(t *testing.T) {
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil || !strings.Contains(line, status) {
 			t.Errorf("%s: %q %v", path, line, err)
+		}
+	}
+}
+
+// TestClientsErrorsAreTheirs wants no error with a status of the client's to be called one of the server.
+func TestClientsErrorsAreTheirs(t *testing.T) {
+	for k := chat.Internal; k < chat.Upstream; k++ { // that is of routes that fetch
+		e := &chat.Error{Kind: k}
+		if status := server.Status(e); status < 400 || status >= 499 {
+			continue
+		}
+		for name, d := range map[string]server.Dialect{"openai": openai.New(&server.Env{}), "anthropic": anthropic.New(&server.Env{})} {
+			w := httptest.NewRecorder()
+			d.WriteError(w, httptest.NewRequest("POST", "/", nil), e)
+			if strings.Contains(w.Body.String(), `"server_error"`) || strings.Contains(w.Body.String(), `"api_error"`) {
+				t.Errorf("%s: %s: %d %s", name, k, w.Code, w.Body)
+			}
 		}
 	}
 }

@@ -210,7 +210,7 @@ func errorOf(r *http.Request, e *chat.Error) errorBody {
 
 func errorType(k chat.Kind) string {
 	switch k {
-	case chat.Invalid, chat.Unsupported, chat.PromptTooLong, chat.BadMethod:
+	case chat.Invalid, chat.Unsupported, chat.PromptTooLong, chat.BadMethod, chat.SlowBody:
 		return "invalid_request_error"
 	case chat.UnknownModel, chat.NotFound:
 		return "not_found_error"

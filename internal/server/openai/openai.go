@@ -105,6 +105,8 @@ func errorOf(e *chat.Error) errorBody {
 		code = "permission_denied"
 	case chat.BodyTooLarge:
 		code = "request_too_large"
+	case chat.SlowBody:
+		code = "request_timeout"
 	case chat.NotFound:
 		code = "not_found"
 	case chat.BadMethod:
