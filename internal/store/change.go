@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -112,8 +113,9 @@ func (s *Store) Copy(from, to string) error {
 		err = s.copyOwn(src, tmp, &man)
 	} else {
 		man.Link, err = filepath.Abs(ref.Path)
-		if ref.Model != nil {
+		if err == nil && ref.Model != nil {
 			man.Licence = ref.Model.Licence
+			err = ref.Model.writeSettings(tmp, &man)
 		}
 	}
 	if err == nil {
@@ -123,6 +125,29 @@ func (s *Store) Copy(from, to string) error {
 		return err
 	}
 	return os.Rename(tmp, filepath.Join(s.Models(), encodeName(to)))
+}
+
+// writeSettings writes what stands beside the weights into the files that takeFolder reads.
+func (m *Model) writeSettings(dir string, man *Manifest) error {
+	params, err := json.Marshal(m.Params)
+	if err != nil {
+		return err
+	}
+	messages, err := json.Marshal(m.Messages)
+	if err != nil {
+		return err
+	}
+	for kind, text := range map[string]string{"system": m.System, "template": m.Template, "params": string(params), "messages": string(messages)} {
+		if text == "" || text == "null" {
+			continue
+		}
+		name := LayerFile(kind)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+		man.Files = append(man.Files, File{Name: name, Size: int64(len(text))})
+	}
+	return nil
 }
 
 // copyOwn links or copies a model's files into dir.

@@ -25,7 +25,7 @@ type Manifest struct {
 	Licence  string    `json:"licence,omitempty"`
 	Fetched  time.Time `json:"fetched"`
 	Files    []File    `json:"files,omitempty"`
-	Link     string    `json:"link,omitempty"` // instead of files: where another program keeps the model
+	Link     string    `json:"link,omitempty"` // where another program keeps the model; Files are settings then
 }
 
 // WriteManifest writes a folder's manifest, whole or not at all.
@@ -205,12 +205,10 @@ func (s *Store) ownFolder(path string) (Model, bool) {
 		if m.Size, err = treeSize(man.Link); err != nil {
 			m.Problem = "what it is a copy of is gone: " + man.Link
 		}
-	} else {
-		if file, one := onlyFile(path, man); one {
-			m.Path = file
-		}
-		m.takeFolder(path, man.Files)
+	} else if file, one := onlyFile(path, man); one {
+		m.Path = file
 	}
+	m.takeFolder(path, man)
 	return m, true
 }
 

@@ -249,9 +249,11 @@ func LayerFile(kind string) string {
 const weightsFile = "model.gguf"
 
 // takeFolder takes over what the layers of a folder say beside the weights.
-func (m *Model) takeFolder(dir string, files []File) {
-	has := func(name string) bool { return slices.ContainsFunc(files, func(f File) bool { return f.Name == name }) }
-	if !has(weightsFile) {
+func (m *Model) takeFolder(dir string, man Manifest) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(man.Files, func(f File) bool { return f.Name == name })
+	}
+	if !has(weightsFile) && man.Link == "" { // files of these names mean something else elsewhere
 		return
 	}
 	for _, kind := range []string{"template", "system", "params", "messages", "license"} {

@@ -157,7 +157,7 @@ func TestOtherProgramsModels(t *testing.T) {
 	if err := s.Copy("tiny:1b", "mine:v1"); err != nil {
 		t.Fatal(err)
 	}
-	if m := s.mustFind(t, "mine:v1"); filepath.Base(m.Path) != "sha256-"+digest("weights") || !m.Own || m.Size != 7 {
+	if m := s.mustFind(t, "mine:v1"); filepath.Base(m.Path) != "sha256-"+digest("weights") || !m.Own || m.Size != 7 || m.System != "Be brief." || fmt.Sprint(m.Params["stop"]) != "[x]" || m.Licence != "MIT" {
 		t.Errorf("the copy: %+v", m)
 	}
 	if _, err := s.Remove("mine:v1"); err != nil {
