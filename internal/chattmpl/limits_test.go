@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestHostileTemplates wants each of these to end in an error, soon, and
@@ -95,6 +96,23 @@ func TestHostileTemplates(t *testing.T) {
 				t.Errorf("allocated %d MiB in all", grown>>20)
 			}
 		})
+	}
+}
+
+// TestWrappingIsLinear wraps words of a megabyte, which took the square of their length.
+func TestWrappingIsLinear(t *testing.T) {
+	for _, word := range []string{"'a'", "'é'", "messages[0]", "'ab-'"} {
+		tm, err := Parse("long", "{{ ("+word+" * 1000000)|wordwrap(1)|length }}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		began := time.Now()
+		_, err = tm.Render(ctx, Input{Messages: NewList(Text("é"))}, Limits{})
+		cancel()
+		if took := time.Since(began); took > time.Minute || err != nil && !errors.Is(err, ErrLimit) {
+			t.Errorf("%s took %v: %v", word, took, err)
+		}
 	}
 }
 

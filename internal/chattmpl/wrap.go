@@ -137,11 +137,28 @@ func letterAt(s string, end bool) bool {
 	return false
 }
 
+// begin is at most the first most characters of a text: how many there are, where they end, and whether that is all. It
+// looks no further: of a word without end each line cuts off a little, and counting all that is left each time would
+// take the square of its length.
+func begin(s string, most int) (n, end int, whole bool) {
+	for i := range s {
+		if n == most {
+			return n, i, false
+		}
+		n++
+	}
+	return n, len(s), true
+}
+
+func fits(s string, width int) bool {
+	_, _, whole := begin(s, width)
+	return whole
+}
+
 // wrap lays chunks out in lines of at most width characters.
 func (w *wrapper) wrap(s Str) []Str {
 	var lines []Str
 	chunks := w.chunks(s.s)
-	size := func(c rng) int { return runeLen(s.s[c.lo:c.hi]) }
 	blank := func(c rng) bool { return wrapSpace(rune(s.s[c.lo])) }
 	for len(chunks) > 0 {
 		if len(lines) > 0 && blank(chunks[0]) {
@@ -151,20 +168,24 @@ func (w *wrapper) wrap(s Str) []Str {
 		}
 		line, n := chunks[0], 0
 		line.hi = line.lo
-		for len(chunks) > 0 && n+size(chunks[0]) <= w.width {
-			n += size(chunks[0])
+		for len(chunks) > 0 {
+			more, _, whole := begin(s.s[chunks[0].lo:chunks[0].hi], w.width-n)
+			if !whole {
+				break
+			}
+			n += more
 			line.hi = chunks[0].hi
 			chunks = chunks[1:]
 		}
 		trim := wrapSpace
-		if len(chunks) > 0 && size(chunks[0]) > w.width {
+		if len(chunks) > 0 && !fits(s.s[chunks[0].lo:chunks[0].hi], w.width) {
 			c := &chunks[0]
 			switch {
 			case w.long && w.width == n: // textwrap drops the nothing that it cut off, not the space before it
 				trim = func(rune) bool { return false }
 			case w.long && w.width > n:
-				cut := c.lo + byteAt(s.s[c.lo:c.hi], w.width-n)
-				line.hi, c.lo = cut, cut
+				_, off, _ := begin(s.s[c.lo:c.hi], w.width-n)
+				line.hi, c.lo = c.lo+off, c.lo+off
 			case !w.long && n == 0:
 				line.hi = c.hi
 				chunks = chunks[1:]
