@@ -314,6 +314,9 @@ func (d *download) run(ctx context.Context, m *meter) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.layout()
+	if len(d.got) > 0 && d.next(0) < 0 {
+		return nil // an earlier process ended between the last byte and the check
+	}
 	first, err := d.begin(ctx)
 	if err != nil {
 		return err

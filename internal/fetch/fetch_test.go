@@ -420,6 +420,45 @@ func (c countWriter) Write(b []byte) (int, error) {
 
 // TestKilledDownloadsContinue runs this test binary as a child that fetches, kills it with SIGKILL at a random point,
 // and fetches again: twenty times.
+// TestWholePartIsNotAskedForAgain: a process that ended between the last byte and the check left nothing to fetch.
+func TestWholePartIsNotAskedForAgain(t *testing.T) {
+	data := content(1 << 20)
+	for _, damaged := range []bool{false, true} {
+		var asked atomic.Int64
+		f, _ := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			serve(data)(w, r)
+		})
+		e := entry(data, hfSource())
+		l, err := f.list(t.Context(), e, e.Sources[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		stage := filepath.Join(f.Store.Staging(e), l.key())
+		if err := os.MkdirAll(stage, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		left := bytes.Clone(data)
+		if damaged {
+			left[1000] ^= 1
+		}
+		path := filepath.Join(stage, fixedName)
+		if err := os.WriteFile(path+partSuffix, left, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path+journalSuffix, []byte(`{"size":1048576,"piece":524288,"got":[524288,524288]}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Fetch(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		mustHold(t, f, e, data)
+		if (asked.Load() > 0) != damaged {
+			t.Errorf("damaged %v: %d requests", damaged, asked.Load())
+		}
+	}
+}
+
 func TestKilledDownloadsContinue(t *testing.T) {
 	data := content(1<<20 + 12345)
 	e := entry(data, hfSource())
