@@ -100,11 +100,10 @@ func either[T comparable](a, b T) T {
 }
 
 func locate(ctx context.Context, cfg config.Config, arg string, o *Options) (string, error) {
-	home, err := store.Home(either(o.Home, cfg.String(config.Home)), os.Getenv)
+	st, err := store.OpenUser(either(o.Home, cfg.String(config.Home)), os.Getenv)
 	if err != nil {
 		return "", err
 	}
-	st := store.Open(home, store.Places(os.Getenv)...)
 	ref, err := st.Resolve(arg)
 	if err != nil || ref.Entry == nil {
 		return ref.Path, err

@@ -23,7 +23,7 @@ func (a *app) chat(ctx context.Context, m *model.Model, f *runFlags) error {
 	out, outFile := a.outFile()
 	if isFile && outFile && a.io.OutTTY && a.getenv("TERM") != "dumb" {
 		o := chatui.Options{In: in, Out: out, Environ: a.io.Environ, Plain: a.getenv("NO_COLOR") != ""}
-		if st, err := a.store(); err == nil {
+		if st, err := a.store(); err == nil && st.Dir() != "" {
 			o.History = filepath.Join(st.Dir(), "chat_history")
 		}
 		return chatui.Run(ctx, c, o)

@@ -383,11 +383,7 @@ func (a *app) getenv(key string) string {
 }
 
 func (a *app) store() (*store.Store, error) {
-	home, err := store.Home(a.cfg.String(config.Home), a.getenv)
-	if err != nil {
-		return nil, err
-	}
-	return store.Open(home, store.Places(a.getenv)...), nil
+	return store.OpenUser(a.cfg.String(config.Home), a.getenv)
 }
 
 // locate turns a MODEL argument into a path, fetching the model where it is not there yet.

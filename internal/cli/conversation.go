@@ -281,6 +281,11 @@ func (c *conversation) set(args string) (string, error) {
 	case "temperature", "top-p", "top-k", "min-p", "seed", "max-tokens", "repetition-penalty":
 		flag := c.f.flags.Flags().Lookup(name)
 		old, changed := flag.Value.String(), flag.Changed
+		if value == "off" && name != "seed" || value == "random" && name == "seed" { // as /set shows them
+			err = flag.Value.Set(flag.DefValue)
+			flag.Changed = false
+			break
+		}
 		if err = c.f.flags.Flags().Set(name, value); err == nil {
 			_, err = c.f.params()
 		}
@@ -383,6 +388,9 @@ func (c *conversation) chats() (string, error) {
 	st, err := c.a.store()
 	if err != nil {
 		return "", err
+	}
+	if st.Dir() == "" {
+		return "", store.ErrNoHome
 	}
 	return filepath.Join(st.Dir(), "chats"), nil
 }

@@ -124,7 +124,15 @@ func (a *app) examine(ctx context.Context, quick bool) (*report, error) {
 		r.Problems = append(r.Problems, fmt.Sprintf("other programs are busy here (load %.0f on %d threads): what is measured and estimated is too low",
 			load, r.Processor.Cores))
 	}
-	a.examineDisk(r, st, quick)
+	if st.Dir() == "" {
+		r.Problems = append(r.Problems, store.ErrNoHome.Error()+"; until then nothing can be fetched")
+	} else {
+		a.examineDisk(r, st, quick)
+	}
+	for _, err := range st.Blocked() {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	r.Places = []store.Place{}
 	for _, p := range store.Places(a.getenv) {
 		if _, err := os.Stat(p.Dir); err == nil {
 			r.Places = append(r.Places, p)
@@ -260,7 +268,7 @@ func (a *app) showMachine(r *report) error {
 		return err
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(a.io.Out, "! %s\n", p)
+		fmt.Fprintf(a.io.Out, "! %s\n", printableLine(p))
 	}
 	fmt.Fprintln(a.io.Out)
 	models := a.table()

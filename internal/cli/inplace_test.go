@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/baleenrun/baleen/internal/gguf"
+	"github.com/baleenrun/baleen/internal/safetensors"
 )
 
 // splitFile writes a model as two files, as llama.cpp's splitter does, and returns the first.
@@ -167,6 +168,180 @@ func TestModelsRunInPlace(t *testing.T) {
 	}
 	if after := list(); strings.Join(after, "\n") != strings.Join(before, "\n") {
 		t.Errorf("the folders were changed:\n%s\n\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}
+
+// shardFiles is a checkpoint in n files with an index, as large models come, and with a tokenizer of single letters.
+func shardFiles(t *testing.T, dir string, n int) map[string][]byte {
+	t.Helper()
+	set, err := safetensors.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	config, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vocab := map[string]int{}
+	for c := byte('!'); c <= '~'; c++ {
+		vocab[string(c)] = len(vocab)
+	}
+	vocab["Ġ"] = len(vocab) // a space, as byte-level vocabularies write it
+	tokenizer, err := json.Marshal(map[string]any{
+		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
+		"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+		"decoder":       map[string]any{"type": "ByteLevel"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]byte{"config.json": config, "tokenizer.json": tokenizer}
+	weights := map[string]string{}
+	entries := make([][]safetensors.Entry, n)
+	name := func(i int) string { return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n) }
+	total := 0
+	for i, tensor := range set.Tensors() {
+		weights[tensor.Name] = name(i % n)
+		entries[i%n] = append(entries[i%n], safetensors.Entry{Name: tensor.Name, DType: tensor.DType, Shape: tensor.Shape, Data: tensor.Bytes()})
+		total += tensor.Size()
+	}
+	for i, e := range entries {
+		var b bytes.Buffer
+		if err := safetensors.Write(&b, e, map[string]string{"format": "pt"}); err != nil {
+			t.Fatal(err)
+		}
+		out[name(i)] = b.Bytes()
+	}
+	index, err := json.Marshal(map[string]any{"metadata": map[string]int{"total_size": total}, "weight_map": weights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out["model.safetensors.index.json"] = index
+	return out
+}
+
+// TestShardsRunInHubCache runs a checkpoint of several files out of the Hugging Face cache, where each is a link to a
+// blob, and compares with the reference and with the folder that holds the files themselves.
+func TestShardsRunInHubCache(t *testing.T) {
+	golden := filepath.Join("..", "family", "testdata", "goldens", "llama")
+	files := shardFiles(t, golden, 3)
+	home, plain := t.TempDir(), t.TempDir()
+	repo := filepath.Join(home, ".cache", "huggingface", "hub", "models--org--sharded")
+	snapshot := filepath.Join(repo, "snapshots", "0123456789abcdef")
+	for _, dir := range []string{filepath.Join(repo, "blobs"), filepath.Join(repo, "refs"), snapshot} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(path string, b []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(repo, "refs", "main"), []byte("0123456789abcdef"))
+	for name, b := range files {
+		write(filepath.Join(plain, name), b)
+		sum := sha256.Sum256(b)
+		blob := hex.EncodeToString(sum[:])
+		write(filepath.Join(repo, "blobs", blob), b)
+		if err := os.Symlink("../../blobs/"+blob, filepath.Join(snapshot, name)); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+	}
+	env := []string{"HOME=" + home}
+	if o := commandEnv(t, env, "", "verify", "org/sharded", "--reference", filepath.Join(golden, "golden.safetensors")); o.status != exitOK {
+		t.Errorf("%+v", o)
+	}
+	want := command(t, "", "run", plain, "once upon a time", "-n", "8", "--raw")
+	if want.status != exitOK || strings.TrimSpace(want.out) == "" {
+		t.Fatalf("%+v", want)
+	}
+	for _, name := range []string{"org/sharded", snapshot} {
+		if o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "8", "--raw"); o.status != exitOK || o.out != want.out {
+			t.Errorf("%s: %+v, want %+v", name, o, want)
+		}
+	}
+	listed := func() listedModel {
+		t.Helper()
+		o := commandEnv(t, env, "", "list", "--json")
+		var models []listedModel
+		if err := json.Unmarshal([]byte(o.out), &models); err != nil || len(models) != 1 {
+			t.Fatalf("%v: %+v", err, o)
+		}
+		return models[0]
+	}
+	if m := listed(); m.Name != "org/sharded" || m.Problem != "" || m.Path != snapshot {
+		t.Errorf("%+v", m)
+	}
+	const second = "model-00002-of-00003.safetensors"
+	sum := sha256.Sum256(files[second])
+	if err := os.Remove(filepath.Join(repo, "blobs", hex.EncodeToString(sum[:]))); err != nil {
+		t.Fatal(err)
+	}
+	if m := listed(); !strings.Contains(m.Problem, second+" is missing") {
+		t.Errorf("with a link to nothing: %+v", m)
+	}
+	for _, name := range []string{"org/sharded", snapshot} {
+		commandEnv(t, env, "", "run", name, "once").oneErrorLine(t, exitFailed, second)
+	}
+}
+
+// TestNoHome: without HOME and BALEEN_HOME everything works that keeps nothing, and what would keep something says so.
+func TestNoHome(t *testing.T) {
+	model := tinyFile(t, "")
+	t.Chdir(t.TempDir())
+	homeless := func(args ...string) outcome {
+		var out, errs bytes.Buffer
+		status := Main(args, IO{In: strings.NewReader(""), Out: &out, Err: &errs, Environ: []string{"BALEEN_THREADS=1"}})
+		return outcome{status, out.String(), errs.String()}
+	}
+	for _, args := range [][]string{
+		{"doctor", "--quick"}, {"doctor", "--quick", "--json"}, {"list"}, {"list", "--all"}, {"show", model}, {"tokenize", model, "x"},
+		{"run", model, "once", "-n", "2"}, {"__complete", "run", "sm"},
+	} {
+		if o := homeless(args...); o.status != exitOK {
+			t.Errorf("%v: %+v", args, o)
+		}
+	}
+	if o := homeless("doctor", "--quick"); !strings.Contains(o.out, "! no home folder is known") {
+		t.Errorf("%+v", o)
+	}
+	for _, args := range [][]string{{"pull", "smollm2-135m"}, {"rm", "smollm2-135m"}, {"cp", model, "x"}, {"run", "once upon"}, {"serve"}, {"keys", "list"}} {
+		homeless(args...).oneErrorLine(t, exitFailed, "no home folder is known")
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
+		t.Errorf("the current folder has %v, %v", left, err)
+	}
+}
+
+// TestDamagedManifestIsListed: a model of Ollama's whose manifest cannot be read is listed with what is wrong.
+func TestDamagedManifestIsListed(t *testing.T) {
+	home := t.TempDir()
+	path := filepath.Join(home, ".ollama/models/manifests/registry.ollama.ai/library/tiny/1b")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"layers":`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"HOME=" + home}
+	if o := commandEnv(t, env, "", "list"); o.status != exitOK || !strings.Contains(o.out, "tiny:1b") || !strings.Contains(o.out, "its manifest cannot be read") {
+		t.Errorf("%+v", o)
+	}
+	commandEnv(t, env, "", "run", "tiny:1b", "x").oneErrorLine(t, exitFailed, "its manifest cannot be read")
+	if err := os.RemoveAll(filepath.Join(home, ".ollama/models/manifests")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".ollama/models/manifests"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if o := commandEnv(t, env, "", "list"); !strings.Contains(o.err, "warning: models of Ollama are left out") {
+		t.Errorf("%+v", o)
+	}
+	if o := commandEnv(t, env, "", "doctor", "--quick"); !strings.Contains(o.out, "! models of Ollama are left out") {
+		t.Errorf("%+v", o)
 	}
 }
 
@@ -344,6 +519,28 @@ func TestLinesAreAnsweredAtOnce(t *testing.T) {
 		ask.Close()
 		if got := <-status; got != exitOK {
 			t.Errorf("%s: status %d", tc.args[0], got)
+		}
+	}
+}
+
+// TestSettingsTakeWhatTheyShow: what /set shows of a setting can be typed behind its name.
+func TestSettingsTakeWhatTheyShow(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	names := []string{"temperature", "top-p", "top-k", "min-p", "repetition-penalty", "max-tokens"}
+	in := "/set seed 5\n/set seed random\n"
+	for _, name := range names {
+		in += "/set " + name + " 1\n/set " + name + " off\n"
+	}
+	var out, errs bytes.Buffer
+	status := Main([]string{"run", model, "--threads", "1", "-n", "4"}, IO{
+		In: strings.NewReader(in + "/show\n/exit\n"), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + t.TempDir(), "TERM=dumb"},
+	})
+	if status != exitOK || strings.Contains(errs.String(), "wants") {
+		t.Fatalf("status %d: %s", status, errs.String())
+	}
+	for _, want := range []string{"temperature          0", "top-p                off", "top-k                off", "max-tokens           off", "seed                 random"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("no %q in %q", want, errs.String())
 		}
 	}
 }

@@ -77,6 +77,9 @@ func (a *app) list(asJSON, all bool) error {
 	if err != nil {
 		return err
 	}
+	for _, err := range st.Blocked() {
+		a.note("warning: %s", oneLine(err))
+	}
 	var more []store.Entry
 	for _, e := range store.Catalog() {
 		if all && !st.Has(e) {
@@ -183,6 +186,9 @@ func (a *app) showCommand() *cobra.Command {
 		Args:              argsBetween(1, 1, "the MODEL"),
 		ValidArgsFunction: a.completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON && template || asJSON && licence || template && licence {
+				return usagef("--json, --template and --licence exclude each other")
+			}
 			return a.show(cmd.Context(), args[0], asJSON, template, licence)
 		},
 	}

@@ -213,6 +213,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	if st.Dir() == "" { // keys, uploads and derived models lie there
+		return store.ErrNoHome
+	}
 	catalog := models.New(st)
 	catalog.Log = log
 	for _, arg := range f.models {

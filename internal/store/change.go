@@ -24,6 +24,9 @@ func (s *Store) Remove(name string) (int64, error) {
 		if m, ok := s.Find(name); ok {
 			return 0, fmt.Errorf("%w: %s belongs to %s (%s); remove it there", ErrForeign, m.Name, m.Where, m.Path)
 		}
+		if s.home == "" {
+			return 0, ErrNoHome
+		}
 		if list, err := s.own(); err == nil {
 			if near := nearest.Names(name, modelNames(list)); len(near) > 0 {
 				return 0, &MisspeltError{Name: name, Near: near}
@@ -80,6 +83,9 @@ func (s *Store) topOf(m Model) string {
 // Copy gives a model a second name. The store's own files are shared where the file system can, so that each name can
 // be removed alone; of another program's model only the place is kept.
 func (s *Store) Copy(from, to string) error {
+	if s.home == "" {
+		return ErrNoHome
+	}
 	if err := CheckName(to); err != nil {
 		return err
 	}

@@ -18,6 +18,9 @@ type Lock struct{ f *os.File }
 // LockEntry takes the lock for writing an entry. While another process holds it, waiting is called once and
 // LockEntry waits until the lock is free or ctx ends.
 func (s *Store) LockEntry(ctx context.Context, e Entry, waiting func()) (*Lock, error) {
+	if s.home == "" {
+		return nil, ErrNoHome
+	}
 	dir := s.Models()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the folder for models: %w", err)

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/baleenrun/baleen/internal/mmap"
 )
 
 // manifestName is the file that makes a folder of the store a model: it is there only when all others are.
@@ -91,19 +92,8 @@ func (m Manifest) size() (n int64) {
 	return n
 }
 
-// readSmall reads a file that somebody may have made too large.
-func readSmall(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
-	if err == nil && len(b) > maxManifest {
-		err = fmt.Errorf("%s is larger than %d MiB", path, maxManifest>>20)
-	}
-	return b, err
-}
+// readSmall reads a file that somebody may have made too large, or a pipe that nobody writes to.
+func readSmall(path string) ([]byte, error) { return mmap.ReadSmall(path, maxManifest) }
 
 // A Model is one that is on this machine.
 type Model struct {
@@ -133,6 +123,9 @@ type Message struct {
 
 // own lists the models of this store.
 func (s *Store) own() ([]Model, error) {
+	if s.home == "" {
+		return nil, nil
+	}
 	entries, err := os.ReadDir(s.Models())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

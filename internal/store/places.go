@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -95,7 +96,15 @@ func studioFolder(home string) string {
 	return ""
 }
 
-// list returns the place's models. What is not a model, or cannot be read, is left out.
+// root is the folder whose entries are models, or folders of them.
+func (p Place) root() string {
+	if p.Kind == ollamaPlace {
+		return filepath.Join(p.Dir, "manifests")
+	}
+	return p.Dir
+}
+
+// list returns the place's models. What is not a model is left out; one that is damaged has a Problem.
 func (p Place) list() []Model {
 	var out []Model
 	switch p.Kind {
@@ -189,12 +198,19 @@ func ollamaModels(dir string) []Model {
 		if err != nil {
 			continue
 		}
-		if m, ok := ollamaModel(dir, path, strings.Split(filepath.ToSlash(rel), "/")); ok {
+		parts := strings.Split(filepath.ToSlash(rel), "/")
+		if !ollamaTag.MatchString(parts[3]) {
+			continue // what file managers and editors leave
+		}
+		if m, ok := ollamaModel(dir, path, parts); ok {
 			out = append(out, m)
 		}
 	}
 	return out
 }
+
+// ollamaTag is what may be a tag, and so the name of a manifest.
+var ollamaTag = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 var globSpecial = regexp.MustCompile(`[*?\[\\]`)
 
@@ -207,20 +223,20 @@ func globQuote(path string) string {
 }
 
 func ollamaModel(dir, path string, parts []string) (Model, bool) {
+	m := Model{Name: ollamaName(parts), Path: path}
 	fi, err := os.Stat(path)
-	if err != nil || !fi.Mode().IsRegular() {
-		return Model{}, false
+	if err == nil && fi.IsDir() {
+		return m, false
 	}
-	m := Model{Name: ollamaName(parts), Path: path, Modified: fi.ModTime()}
-	b, err := readSmall(path)
+	var layers []Layer
+	if err == nil {
+		m.Modified = fi.ModTime()
+		layers, m.Problem, err = readOllama(path)
+	}
 	if err != nil {
-		return Model{}, false
+		m.Problem = fmt.Sprintf("its manifest cannot be read (%v); ollama pull mends that", err)
+		return m, true
 	}
-	layers, problem, err := ParseOllama(b)
-	if err != nil {
-		return Model{}, false
-	}
-	m.Problem = problem
 	for _, l := range layers {
 		blob := filepath.Join(dir, "blobs", "sha256-"+l.Sum())
 		switch l.Kind() {
@@ -233,10 +249,18 @@ func ollamaModel(dir, path string, parts []string) (Model, bool) {
 		case "projector", "adapter", "tensor":
 			m.Size += l.Size
 		default:
-			m.take(l.Kind(), blob)
+			m.take(l.Kind(), blob, l.Size)
 		}
 	}
 	return m, true
+}
+
+func readOllama(path string) (layers []Layer, problem string, err error) {
+	b, err := readSmall(path)
+	if err != nil {
+		return nil, "", err
+	}
+	return ParseOllama(b)
 }
 
 // LayerFile is the name under which a layer of a kind lies in a folder of the store, "" where none is kept.
@@ -250,26 +274,29 @@ const weightsFile = "model.gguf"
 
 // takeFolder takes over what the layers of a folder say beside the weights.
 func (m *Model) takeFolder(dir string, man Manifest) {
-	has := func(name string) bool {
-		return slices.ContainsFunc(man.Files, func(f File) bool { return f.Name == name })
+	at := func(name string) int {
+		return slices.IndexFunc(man.Files, func(f File) bool { return f.Name == name })
 	}
-	if !has(weightsFile) && man.Link == "" { // files of these names mean something else elsewhere
+	if at(weightsFile) < 0 && man.Link == "" { // files of these names mean something else elsewhere
 		return
 	}
 	for _, kind := range []string{"template", "system", "params", "messages", "license"} {
-		if name := LayerFile(kind); has(name) {
-			m.take(kind, filepath.Join(dir, name))
+		if i := at(LayerFile(kind)); i >= 0 {
+			m.take(kind, filepath.Join(dir, man.Files[i].Name), man.Files[i].Size)
 		}
 	}
 }
 
 // take takes over what a layer says beside the weights. Settings that cannot be read are a problem: without them the
 // model would answer otherwise than it was made to.
-func (m *Model) take(kind, path string) {
+func (m *Model) take(kind, path string, size int64) {
 	var err error
 	var b []byte
 	if LayerFile(kind) != "" {
 		b, err = readSmall(path)
+		if err == nil && int64(len(b)) != size {
+			err = io.ErrUnexpectedEOF
+		}
 	}
 	switch kind {
 	case "system":

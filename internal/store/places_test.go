@@ -80,6 +80,31 @@ func TestOtherProgramsModels(t *testing.T) {
 	put(t, ollama, "manifests/registry.ollama.ai/library/gone/latest",
 		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest("never written")+`","size":1}]}`)
 
+	weights := `{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:` + digest("weights") + `","size":7}`
+	put(t, ollama, "manifests/registry.ollama.ai/library/mute/latest",
+		`{"layers":[`+weights+`,{"mediaType":"application/vnd.ollama.image.system","digest":"sha256:`+digest("never written")+`","size":1}]}`)
+	put(t, ollama, "blobs/sha256-"+digest("not JSON"), "not JSON")
+	put(t, ollama, "manifests/registry.ollama.ai/library/odd/latest",
+		`{"layers":[`+weights+`,{"mediaType":"application/vnd.ollama.image.params","digest":"sha256:`+digest("not JSON")+`","size":8}]}`)
+	put(t, ollama, "manifests/registry.ollama.ai/library/tiny/.DS_Store", "left by a file manager")
+	if err := os.MkdirAll(filepath.Join(ollama, "manifests/registry.ollama.ai/library/tiny/folder"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dangling", "piped"} {
+		path := filepath.Join(ollama, "manifests/registry.ollama.ai/library", name, "latest")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if name == "dangling" {
+			if err := os.Symlink("gone", path); err != nil {
+				t.Skipf("no symbolic links here: %v", err)
+			}
+		} else if err := makePipe(path); err != nil { // nobody ever writes to it
+			t.Skipf("no named pipes here: %v", err)
+		}
+	}
+	ollamaStore(t, ollama, "localhost:5000/library/p/1", "ported")
+
 	hubCache(t, hub, "org/one", "aaaa", map[string]string{"m-Q4_K_M.gguf": "old"})
 	hubCache(t, hub, "org/one", "bbbb", map[string]string{"m-Q4_K_M.gguf": "q4", "m-Q8_0.gguf": "q8", "mmproj.gguf": "p"})
 	put(t, hub, "models--org--one/refs/main", "bbbb")
@@ -94,6 +119,7 @@ func TestOtherProgramsModels(t *testing.T) {
 	put(t, studio, "pub/split/big-00001-of-00003.gguf", "1")
 	put(t, studio, "pub/split/big-00002-of-00003.gguf", "22")
 	put(t, studio, "pub/split/big-00003-of-00003.gguf", "333")
+	put(t, studio, "pub/With Spaces/x.gguf", "1")
 	put(t, studio, "pub/torn/big-00001-of-00002.gguf", "1")
 
 	s := Open(filepath.Join(dir, "home"), Place{"Ollama", ollama}, Place{"Hugging Face", hub}, Place{"LM Studio", studio}, Place{"Ollama", filepath.Join(dir, "none")})
@@ -115,12 +141,20 @@ func TestOtherProgramsModels(t *testing.T) {
 		"cloud:latest":         {"Ollama", "latest", "no weights", 0},
 		"tuned:latest":         {"Ollama", "sha256-" + digest("weights"), "adapter", 14},
 		"unset:latest":         {"Ollama", "sha256-" + digest("weights"), "params", 7},
+		"broken:latest":        {"Ollama", "latest", "its manifest cannot be read", 0},
+		"evil:latest":          {"Ollama", "latest", "its manifest cannot be read", 0},
+		"dangling:latest":      {"Ollama", "latest", "its manifest cannot be read", 0},
+		"piped:latest":         {"Ollama", "latest", "its manifest cannot be read", 0},
+		"mute:latest":          {"Ollama", "sha256-" + digest("weights"), "its system cannot be read", 7},
+		"odd:latest":           {"Ollama", "sha256-" + digest("weights"), "its params cannot be read", 7},
+		"localhost:5000/p:1":   {"Ollama", "sha256-" + digest("ported"), "", 6},
 		"gone:latest":          {"Ollama", "sha256-" + digest("never written"), "missing or cut off", 1},
 		"org/one:m-Q4_K_M":     {"Hugging Face", "m-Q4_K_M.gguf", "", 2},
 		"org/one:m-Q8_0":       {"Hugging Face", "m-Q8_0.gguf", "", 2},
 		"org/full":             {"Hugging Face", "cccc", "", 3},
 		"org/half":             {"Hugging Face", "dddd", "model-00002-of-00002.safetensors is missing", 1},
 		"pub/split":            {"LM Studio", "big-00001-of-00003.gguf", "", 6},
+		"pub/With Spaces":      {"LM Studio", "x.gguf", "", 1},
 		"pub/torn":             {"LM Studio", "big-00001-of-00002.gguf", "big-00002-of-00002.gguf is missing", 1},
 	} {
 		m, ok := got[name]
@@ -137,13 +171,13 @@ func TestOtherProgramsModels(t *testing.T) {
 	}
 	for arg, base := range map[string]string{
 		"tiny:1b": "sha256-" + digest("weights"), "TINY:1B": "sha256-" + digest("weights"), "me/mine": "sha256-" + digest("my weights"),
-		"org/one:Q8_0": "m-Q8_0.gguf", "org/one:q4_k_m": "m-Q4_K_M.gguf", "pub/split": "big-00001-of-00003.gguf", "org/full": "cccc",
+		"localhost:5000/p:1": "sha256-" + digest("ported"), "pub/With Spaces": "x.gguf", "org/one:Q8_0": "m-Q8_0.gguf", "org/one:q4_k_m": "m-Q4_K_M.gguf", "pub/split": "big-00001-of-00003.gguf", "org/full": "cccc",
 	} {
 		if ref, err := s.Resolve(arg); err != nil || filepath.Base(ref.Path) != base || ref.Model == nil {
 			t.Errorf("%s means %+v, %v", arg, ref, err)
 		}
 	}
-	for arg, problem := range map[string]string{"org/half": "cannot run", "cloud": "cannot run", "org/one": "neither a known name", "tiny": "neither"} {
+	for arg, problem := range map[string]string{"org/half": "cannot run", "cloud": "cannot run", "broken": "cannot run", "org/one": "neither a known name", "tiny": "neither"} {
 		if _, err := s.Resolve(arg); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s: %v", arg, err)
 		}
@@ -165,6 +199,55 @@ func TestOtherProgramsModels(t *testing.T) {
 	}
 	if m := s.mustFind(t, "tiny:1b"); m.Problem != "" {
 		t.Errorf("removing the copy removed the model: %+v", m)
+	}
+}
+
+// TestBlocked: a place that is there and cannot be read is told of; one that is not there is not.
+func TestBlocked(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "ollama/manifests", "a file, where a folder should be")
+	put(t, dir, "hub/x", "")
+	s := Open(filepath.Join(dir, "home"), Place{"Ollama", filepath.Join(dir, "ollama")}, Place{"Hugging Face", filepath.Join(dir, "hub")},
+		Place{"LM Studio", filepath.Join(dir, "none")})
+	got := s.Blocked()
+	if len(got) != 1 || !strings.Contains(got[0].Error(), "models of Ollama are left out") {
+		t.Errorf("%v", got)
+	}
+	if list, err := s.List(); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// TestNoHome: without a folder for data, what lies elsewhere is found, and nothing is written to the current folder.
+func TestNoHome(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, ".", "models/smollm2-135m.gguf", "not of the store")
+	put(t, ".", "x.gguf", "")
+	s, err := OpenUser("", func(string) string { return "" })
+	if err != nil || s.Dir() != "" {
+		t.Fatalf("%v, %v", s, err)
+	}
+	if ref, err := s.Resolve("./x.gguf"); err != nil || ref.Path != "./x.gguf" {
+		t.Errorf("%+v, %v", ref, err)
+	}
+	if list, err := s.List(); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	e, _ := Lookup("smollm2-135m")
+	if s.Has(e) {
+		t.Error("it has what lies in the current folder")
+	}
+	if _, err := s.LockEntry(t.Context(), e, nil); !errors.Is(err, ErrNoHome) {
+		t.Error(err)
+	}
+	if err := s.Copy("./x.gguf", "x"); !errors.Is(err, ErrNoHome) {
+		t.Error(err)
+	}
+	if _, err := s.Remove("smollm2-135m"); !errors.Is(err, ErrNoHome) {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir("models"); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 

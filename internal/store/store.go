@@ -23,11 +23,14 @@ type Store struct {
 }
 
 // Open returns the store below home. The folder is made when something is written. Models in the places are found by
-// their names too.
+// their names too. Where home is "", the store holds nothing and what would write to it fails with ErrNoHome.
 func Open(home string, places ...Place) *Store { return &Store{home: home, places: places} }
 
+// ErrNoHome says that this user has no folder for data. What runs a file, or another program's model, needs none.
+var ErrNoHome = errors.New("no home folder is known: set BALEEN_HOME to a folder for models")
+
 // Home returns the folder of this user's data: configured when it is not empty, else what the system's
-// conventions say. getenv is os.Getenv outside tests.
+// conventions say, else ErrNoHome. getenv is os.Getenv outside tests.
 func Home(configured string, getenv func(string) string) (string, error) {
 	if configured != "" {
 		return filepath.Abs(configured)
@@ -49,10 +52,19 @@ func Home(configured string, getenv func(string) string) (string, error) {
 			return filepath.Join(dir, ".local", "share", "baleen"), nil
 		}
 	}
-	return "", errors.New("no home folder is known: set BALEEN_HOME to a folder for models")
+	return "", ErrNoHome
 }
 
-// Dir is the folder of this user's data.
+// OpenUser returns the store of this user, see Home, with the places of other programs.
+func OpenUser(configured string, getenv func(string) string) (*Store, error) {
+	home, err := Home(configured, getenv)
+	if err != nil && !errors.Is(err, ErrNoHome) {
+		return nil, err
+	}
+	return Open(home, Places(getenv)...), nil
+}
+
+// Dir is the folder of this user's data, "" where there is none.
 func (s *Store) Dir() string { return s.home }
 
 // Models is the folder that holds fetched models.
@@ -69,6 +81,9 @@ func (s *Store) Staging(e Entry) string {
 // Has reports whether the entry is there, with its whole size. Files are published only after their checksum
 // was found right, so the size is looked at for files that something else has cut off.
 func (s *Store) Has(e Entry) bool {
+	if s.home == "" {
+		return false
+	}
 	if e.OneFile() {
 		fi, err := os.Stat(s.Path(e))
 		return err == nil && fi.Mode().IsRegular() && fi.Size() == e.Size
@@ -105,15 +120,35 @@ func (s *Store) List() ([]Model, error) {
 	return out, nil
 }
 
+// Blocked says which places of other programs are there and cannot be read, so that List lacks their models.
+func (s *Store) Blocked() []error {
+	var out []error
+	for _, p := range s.places {
+		if _, err := os.ReadDir(p.root()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			out = append(out, fmt.Errorf("models of %s are left out: %w", p.Kind, err))
+		}
+	}
+	return out
+}
+
 // Find finds a model on this machine by its name; upper and lower case are the same, and a tag "latest" may be left
 // out. Where several have the name, the store's own comes first.
 func (s *Store) Find(name string) (Model, bool) {
-	if CheckName(name) != nil {
-		return Model{}, false
+	m, ok, err := s.find(name)
+	return m, ok && err == nil
+}
+
+// maxFind bounds what may be a name. Those of other programs' models follow no rules of ours: a registry has a port
+// before its colon, a folder spaces.
+const maxFind = 1000
+
+func (s *Store) find(name string) (Model, bool, error) {
+	if name == "" || len(name) > maxFind {
+		return Model{}, false, nil
 	}
 	list, err := s.List()
 	if err != nil {
-		return Model{}, false
+		return Model{}, false, err
 	}
 	fits := []func(have string) bool{
 		func(have string) bool { return have == name },
@@ -123,11 +158,12 @@ func (s *Store) Find(name string) (Model, bool) {
 	for _, fit := range fits {
 		for _, m := range list {
 			if fit(m.Name) {
-				return m, true
+				return m, true, nil
 			}
 		}
 	}
-	return s.findPart(list, name)
+	m, ok := s.findPart(list, name)
+	return m, ok, nil
 }
 
 // findPart finds REPO:QUANTIZATION among models that are called REPO:FILE, where only one fits.
@@ -267,7 +303,9 @@ func (s *Store) Resolve(arg string) (Ref, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) && LooksLikePath(arg) {
 		return Ref{}, err
 	}
-	if m, ok := s.Find(arg); ok {
+	if m, ok, err := s.find(arg); err != nil {
+		return Ref{}, err
+	} else if ok {
 		if m.Problem != "" {
 			return Ref{}, fmt.Errorf("%s (%s) cannot run: %s", m.Name, m.Where, m.Problem)
 		}
