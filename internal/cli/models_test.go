@@ -15,6 +15,71 @@ import (
 	"github.com/baleenrun/baleen/internal/store"
 )
 
+// TestJSONKeys: what is printed as JSON has keys of small letters, and lists that are never null.
+func TestJSONKeys(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	var check func(where string, v any)
+	check = func(where string, v any) {
+		switch v := v.(type) {
+		case nil:
+			t.Errorf("%s is null", where)
+		case map[string]any:
+			for k, sub := range v {
+				if k != strings.ToLower(k) || strings.ContainsAny(k, " -") {
+					t.Errorf("%s has the key %q", where, k)
+				}
+				check(where+"."+k, sub)
+			}
+		case []any:
+			for _, sub := range v {
+				check(where+"[]", sub)
+			}
+		}
+	}
+	for _, args := range [][]string{
+		{"list", "--json"}, {"list", "--all", "--json"}, {"show", model, "--json"}, {"doctor", "--quick", "--json"},
+		{"run", model, "once", "-n", "2", "--json"},
+	} {
+		o := command(t, "", args...)
+		var v any
+		if err := json.Unmarshal([]byte(o.out), &v); err != nil {
+			t.Fatalf("%v: %v: %+v", args, err, o)
+		}
+		check(args[0], v)
+	}
+}
+
+// TestIllFormedLines: what is no text, or no list of ids, is refused and not replaced by something near it.
+func TestIllFormedLines(t *testing.T) {
+	model := tinyFile(t, "")
+	for line, ok := range map[string]bool{
+		`"a"`: true, `"\ud83d\udc0b"`: true, `"\\ud83d"`: true, `"\\\\ud83d"`: true, `"\ufffd"`: true, "\"\ufffd\"": true,
+		`"\ud83d"`: false, `"\udc0b"`: false, `"\ud83d\n"`: false, `"\ud83d\ud83d"`: false, `"\\\ud83d"`: false, "\"a\xffb\"": false,
+	} {
+		o := command(t, line+"\n", "tokenize", model, "--jsonl")
+		if ok && o.status != exitOK {
+			t.Errorf("%s: %+v", line, o)
+		} else if !ok {
+			o.oneErrorLine(t, exitFailed, "no text")
+		}
+	}
+	for _, line := range []string{`[1,null,2]`, `null`, `[1.5]`, `["1"]`, `[-1]`} {
+		command(t, line+"\n", "detokenize", model, "--jsonl").oneErrorLine(t, exitFailed, "token id")
+	}
+}
+
+// TestOneOutput: flags that each ask for another output exclude each other.
+func TestOneOutput(t *testing.T) {
+	model := tinyFile(t, testTemplate)
+	for _, args := range [][]string{
+		{"show", model, "--json", "--template"}, {"show", model, "--json", "--licence"}, {"show", model, "--template", "--licence"},
+		{"tokenize", model, "x", "--pieces", "--count"},
+	} {
+		command(t, "", args...).oneErrorLine(t, exitUsage, "exclude each other")
+	}
+}
+
+
 // TestRealModels runs the default model as a newcomer does. It is for runs that may fetch: BALEEN_TEST_MODELS=1.
 func TestRealModels(t *testing.T) {
 	if os.Getenv("BALEEN_TEST_MODELS") == "" {

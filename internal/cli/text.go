@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -108,6 +110,9 @@ func (a *app) tokenizeCommand() *cobra.Command {
 			if jsonl && (len(args) > 1 || pieces || counts) {
 				return usagef("--jsonl reads standard input and prints ids only")
 			}
+			if pieces && counts {
+				return usagef("--pieces and --count exclude each other")
+			}
 			tok, err := a.tokenizer(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -168,12 +173,46 @@ func (a *app) tokenizeLines(ctx context.Context, tok *tokenizer.Tokenizer, o tok
 		if err := json.Unmarshal(line, &text); err != nil || text == nil {
 			return errors.New("not a JSON string")
 		}
+		if !wellFormed(line) {
+			return errors.New("the string is no text: it has bytes that are not UTF-8, or half of a surrogate pair")
+		}
 		ids = tok.Encode(ids[:0], *text, o)
 		buf = append(appendIDs(buf[:0], ids), '\n')
 		_, err := out.Write(buf)
 		return err
 	})
 	return errors.Join(err, out.Flush())
+}
+
+// wellFormed reports whether a JSON string is Unicode text. The decoder puts U+FFFD where it is not, and the ids would be
+// those of another text than the one that was asked about.
+func wellFormed(line []byte) bool {
+	if !utf8.Valid(line) {
+		return false
+	}
+	unit := func(i int) rune { // of \uXXXX at i
+		if i+6 > len(line) || line[i] != '\\' || line[i+1] != 'u' {
+			return 0
+		}
+		n, err := strconv.ParseUint(string(line[i+2:i+6]), 16, 16)
+		if err != nil {
+			return 0
+		}
+		return rune(n)
+	}
+	for i := 0; i < len(line); i++ {
+		if line[i] != '\\' {
+			continue
+		}
+		if r := unit(i); utf16.IsSurrogate(r) {
+			if utf16.DecodeRune(r, unit(i+6)) == utf8.RuneError {
+				return false
+			}
+			i += 6
+		}
+		i++ // what is escaped begins nothing
+	}
+	return true
 }
 
 func (a *app) detokenizeCommand() *cobra.Command {
@@ -235,14 +274,16 @@ func (a *app) detokenizeLines(ctx context.Context, tok *tokenizer.Tokenizer, ski
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
 	err := a.eachLine(ctx, out, func(line []byte) error {
-		var ids []int32
-		if err := json.Unmarshal(line, &ids); err != nil || ids == nil {
+		var given []*int32
+		if err := json.Unmarshal(line, &given); err != nil || given == nil || slices.Contains(given, nil) {
 			return errors.New("not a JSON array of token ids")
 		}
-		for _, id := range ids {
-			if id < 0 || int(id) >= tok.Size() {
-				return fmt.Errorf("%d is no token id: want numbers from 0 to %d", id, tok.Size()-1)
+		ids := make([]int32, len(given))
+		for i, id := range given {
+			if *id < 0 || int(*id) >= tok.Size() {
+				return fmt.Errorf("%d is no token id: want numbers from 0 to %d", *id, tok.Size()-1)
 			}
+			ids[i] = *id
 		}
 		return enc.Encode(tok.Decode(ids, skip))
 	})

@@ -33,20 +33,22 @@ type Description struct {
 
 // A Role is a kind of weights with the formats that they are stored in.
 type Role struct {
-	Name    string // such as "attention"
-	Formats []Format
+	Name    string   `json:"name"` // such as "attention"
+	Formats []Format `json:"formats"`
 }
 
 // A Format counts the weights of one storage format.
 type Format struct {
-	Name       string // such as "Q4_K"
-	Parameters int64
-	Bytes      int64
+	Name       string `json:"name"` // such as "Q4_K"
+	Parameters int64  `json:"parameters"`
+	Bytes      int64  `json:"bytes"`
 }
 
 // Need is the memory that a model takes, in bytes.
 type Need struct {
-	Weights, Scratch, Cache int64
+	Weights int64 `json:"weights"`
+	Scratch int64 `json:"scratch"`
+	Cache   int64 `json:"cache"`
 }
 
 // Total is the sum.
