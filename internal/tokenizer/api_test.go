@@ -166,6 +166,13 @@ func TestGGUFErrors(t *testing.T) {
 		"not supported":                 func(k keyMap) { k["tokenizer.ggml.model"] = "rwkv" },
 		"entries for":                   func(k keyMap) { k["tokenizer.ggml.token_type"] = []int64{1} },
 		"scores is missing":             func(k keyMap) { k["tokenizer.ggml.model"] = "llama"; delete(k, "tokenizer.ggml.pre") },
+		// What has another type is not missing.
+		"token_type is a list of strings":         func(k keyMap) { k["tokenizer.ggml.token_type"] = []string{"3"} },
+		"tokens is a list of whole numbers":       func(k keyMap) { k["tokenizer.ggml.tokens"] = []int64{1} },
+		"merges is a string":                      func(k keyMap) { k["tokenizer.ggml.merges"] = "a b" },
+		"add_bos_token is a string":               func(k keyMap) { k["tokenizer.ggml.bos_token_id"] = 1; k["tokenizer.ggml.add_bos_token"] = "true" },
+		"eos_token_id is a list of whole numbers": func(k keyMap) { k["tokenizer.ggml.eos_token_id"] = []int64{1} },
+		"pre is a number":                         func(k keyMap) { k["tokenizer.ggml.pre"] = 5 },
 	} {
 		k := ggufKeys(t, "byte_level", "gpt2", "qwen2")
 		change(k)

@@ -21,7 +21,11 @@ const ggufPrefix = "tokenizer.ggml."
 
 // FromGGUF builds a tokenizer from the keys tokenizer.ggml.* of a GGUF file.
 func FromGGUF(k Keys) (*Tokenizer, error) {
-	t, err := fromGGUF(k)
+	typed := &typedKeys{Keys: k}
+	t, err := fromGGUF(typed)
+	if typed.err != nil { // then what is said to be missing is not
+		err = typed.err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer in GGUF: %w", err)
 	}
