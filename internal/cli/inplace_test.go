@@ -298,8 +298,14 @@ func TestNoHome(t *testing.T) {
 		return outcome{status, out.String(), errs.String()}
 	}
 	for _, args := range [][]string{
-		{"doctor", "--quick"}, {"doctor", "--quick", "--json"}, {"list"}, {"list", "--all"}, {"show", model}, {"tokenize", model, "x"},
-		{"run", model, "once", "-n", "2"}, {"__complete", "run", "sm"},
+		{"doctor", "--quick"},
+		{"doctor", "--quick", "--json"},
+		{"list"},
+		{"list", "--all"},
+		{"show", model},
+		{"tokenize", model, "x"},
+		{"run", model, "once", "-n", "2"},
+		{"__complete", "run", "sm"},
 	} {
 		if o := homeless(args...); o.status != exitOK {
 			t.Errorf("%v: %+v", args, o)

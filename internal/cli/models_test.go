@@ -37,7 +37,10 @@ func TestJSONKeys(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"list", "--json"}, {"list", "--all", "--json"}, {"show", model, "--json"}, {"doctor", "--quick", "--json"},
+		{"list", "--json"},
+		{"list", "--all", "--json"},
+		{"show", model, "--json"},
+		{"doctor", "--quick", "--json"},
 		{"run", model, "once", "-n", "2", "--json"},
 	} {
 		o := command(t, "", args...)
@@ -72,13 +75,14 @@ func TestIllFormedLines(t *testing.T) {
 func TestOneOutput(t *testing.T) {
 	model := tinyFile(t, testTemplate)
 	for _, args := range [][]string{
-		{"show", model, "--json", "--template"}, {"show", model, "--json", "--licence"}, {"show", model, "--template", "--licence"},
+		{"show", model, "--json", "--template"},
+		{"show", model, "--json", "--licence"},
+		{"show", model, "--template", "--licence"},
 		{"tokenize", model, "x", "--pieces", "--count"},
 	} {
 		command(t, "", args...).oneErrorLine(t, exitUsage, "exclude each other")
 	}
 }
-
 
 // TestRealModels runs the default model as a newcomer does. It is for runs that may fetch: BALEEN_TEST_MODELS=1.
 func TestRealModels(t *testing.T) {

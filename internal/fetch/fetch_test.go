@@ -363,7 +363,7 @@ func TestStalledTransferContinues(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
-	f.StallTimeout = 200 * time.Millisecond
+	f.StallTimeout = 500 * time.Millisecond // three times that are a trickle, also on a busy machine
 	e := entry(data, hfSource())
 	if _, err := f.Fetch(t.Context(), e); err != nil {
 		t.Fatal(err)
