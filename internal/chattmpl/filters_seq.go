@@ -410,7 +410,7 @@ func filterReverse(in *interp, x Value, a *args) (Value, error) {
 		out[len(items)-1-i] = it
 	}
 	switch x.(type) {
-	case *iterator, undefined:
+	case *iterator:
 		return &List{items: out}, nil
 	}
 	it := in.sliceIter(out)

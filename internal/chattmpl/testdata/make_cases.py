@@ -1187,6 +1187,7 @@ none ~ none
 "5" | int * 2
 5 / 2 | int
 (5 / 2) | int
+1 if nope|reverse else 2
 """.strip("\n").split("\n")
 
 # Statements: whole templates, each with its name.
