@@ -97,6 +97,9 @@ func onlyGGUF(dir string) (string, error) {
 	return "", fmt.Errorf("family: %s holds several models: %s; name one of them", dir, strings.Join(found, ", "))
 }
 
+// templateKey holds a GGUF file's chat template.
+const templateKey = "tokenizer.chat_template"
+
 func openGGUF(path, file string) (*Checkpoint, error) {
 	f, err := gguf.Open(file)
 	if err != nil {
@@ -106,6 +109,11 @@ func openGGUF(path, file string) (*Checkpoint, error) {
 	arch, ok := f.String("general.architecture")
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("family: %s does not say its general.architecture", file), f.Close())
+	}
+	if v, ok := f.Get(templateKey); ok {
+		if c.template, ok = v.Text(); !ok { // a model that chats would count as one that only continues texts
+			return nil, errors.Join(fmt.Errorf("family: %s: %s is no text", file, templateKey), f.Close())
+		}
 	}
 	c.kind = arch
 	c.fam = familyOf(arch, func(f *family) []string { return f.gguf })

@@ -179,3 +179,39 @@ func FuzzConfig(f *testing.F) {
 		tryLower(t, &c)
 	})
 }
+
+// TestTemplateIsText: a chat template that is no text is refused, in a GGUF file as in a folder.
+func TestTemplateIsText(t *testing.T) {
+	for _, tc := range []struct {
+		value any
+		ok    bool
+	}{{"{{ messages }}", true}, {uint32(7), false}, {[]string{"a"}, false}} {
+		path := filepath.Join(t.TempDir(), "m.gguf")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := gguf.NewWriter(f)
+		for key, v := range map[string]any{"general.architecture": "llama", "tokenizer.chat_template": tc.value} {
+			if err := w.Set(key, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(path)
+		if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "is no text") {
+			t.Errorf("%v: %v", tc.value, err)
+		}
+		if err == nil {
+			if got := c.Info().ChatTemplate; got != tc.value {
+				t.Errorf("%q", got)
+			}
+			c.Close()
+		}
+	}
+}

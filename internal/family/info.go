@@ -71,7 +71,7 @@ func (c *Checkpoint) ggufInfo(i *Info) {
 			i.addEOS(float64(v))
 		}
 	}
-	i.ChatTemplate, _ = f.String("tokenizer.chat_template")
+	i.ChatTemplate = c.template
 }
 
 // fileTypes names GGUF's general.file_type, llama.cpp's numbering of quantization recipes.
