@@ -322,6 +322,55 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
+// TestSystemPromptOfOllama: a model that was made with a system prompt is run with it, unless another one is given.
+func TestSystemPromptOfOllama(t *testing.T) {
+	file := tinyFile(t, testTemplate)
+	home := t.TempDir()
+	dir := filepath.Join(home, ".ollama", "models")
+	var layers []string
+	blob := func(kind string, b []byte) {
+		t.Helper()
+		sum := sha256.Sum256(b)
+		path := filepath.Join(dir, "blobs", "sha256-"+hex.EncodeToString(sum[:]))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		layers = append(layers, fmt.Sprintf(`{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%x","size":%d}`, kind, sum, len(b)))
+	}
+	weights, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blob("model", weights)
+	blob("system", []byte("You are a whale."))
+	manifest := filepath.Join(dir, "manifests", "registry.ollama.ai", "library", "whale", "latest")
+	if err := os.MkdirAll(filepath.Dir(manifest), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(manifest, []byte(`{"layers":[`+strings.Join(layers, ",")+`]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	prompt := func(args ...string) int {
+		t.Helper()
+		o := commandEnv(t, []string{"HOME=" + home}, "", append(append([]string{"run"}, args...), "hi", "-n", "3", "--json")...)
+		var r runResult
+		if err := json.Unmarshal([]byte(o.out), &r); err != nil {
+			t.Fatalf("%v: %+v", err, o)
+		}
+		return r.Usage.Prompt
+	}
+	without, with := prompt(file), prompt(file, "--system", "You are a whale.")
+	if got := prompt("whale"); got != with || with == without {
+		t.Errorf("a prompt of %d tokens, want %d; without it %d", got, with, without)
+	}
+	if got := prompt("whale", "--system", ""); got != without {
+		t.Errorf("an empty one of the user's own gives %d tokens, want %d", got, without)
+	}
+}
+
 // TestDamagedManifestIsListed: a model of Ollama's whose manifest cannot be read is listed with what is wrong.
 func TestDamagedManifestIsListed(t *testing.T) {
 	home := t.TempDir()

@@ -56,7 +56,7 @@ func (a *app) runCommand() *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args, f) },
 		ValidArgsFunction: a.completeModels,
 	}
-	cmd.Flags().StringVar(&f.system, "system", "", "instructions that stand before the conversation")
+	cmd.Flags().StringVar(&f.system, "system", "", "instructions that stand before the conversation (default: those that a model of Ollama was made with)")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "continue the prompt as plain text, without a chat template")
 	cmd.Flags().BoolVar(&f.showStats, "stats", false, "print counts and speeds on standard error afterwards")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object when the answer is complete")
@@ -158,6 +158,9 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	} else if f.raw && f.system != "" {
 		return usagef("--system and --raw exclude each other")
 	}
+	if !f.raw && !f.flags.Flags().Changed("system") {
+		f.system = ownSystem(st, name)
+	}
 	if f.interactive {
 		return a.chat(ctx, m, f)
 	}
@@ -170,6 +173,14 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	}
 	_, err = a.answer(ctx, m, tokens, f)
 	return err
+}
+
+// ownSystem is the system prompt that a model of Ollama's was made with.
+func ownSystem(st *store.Store, name string) string {
+	if ref, err := st.Resolve(name); err == nil && ref.Model != nil {
+		return ref.Model.System
+	}
+	return ""
 }
 
 // opening is a conversation's begin.

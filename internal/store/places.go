@@ -266,19 +266,19 @@ func readOllama(path string) (layers []Layer, problem string, err error) {
 // LayerFile is the name under which a layer of a kind lies in a folder of the store, "" where none is kept.
 func LayerFile(kind string) string {
 	return map[string]string{
-		"model": weightsFile, "template": "template.ollama", "system": "system.txt", "params": "params.json", "messages": "messages.json", "license": "LICENSE",
+		"model": "model.gguf", "template": "template.ollama", "system": "system.txt", "params": "params.json", "messages": "messages.json", "license": "LICENSE",
 	}[kind]
 }
-
-const weightsFile = "model.gguf"
 
 // takeFolder takes over what the layers of a folder say beside the weights.
 func (m *Model) takeFolder(dir string, man Manifest) {
 	at := func(name string) int {
 		return slices.IndexFunc(man.Files, func(f File) bool { return f.Name == name })
 	}
-	if at(weightsFile) < 0 && man.Link == "" { // files of these names mean something else elsewhere
-		return
+	if man.Link == "" { // files of these names mean something else in other places
+		if e, ok, err := Remote(man.Source, false); err != nil || !ok || e.Sources[0].Ollama == nil {
+			return
+		}
 	}
 	for _, kind := range []string{"template", "system", "params", "messages", "license"} {
 		if i := at(LayerFile(kind)); i >= 0 {

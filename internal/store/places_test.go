@@ -340,6 +340,36 @@ func TestOwnModels(t *testing.T) {
 	}
 }
 
+// TestPulledFromARegistry: what a model out of an Ollama registry has beside its weights counts as in Ollama's own store.
+func TestPulledFromARegistry(t *testing.T) {
+	s := Open(t.TempDir())
+	dir := filepath.Join(s.Models(), "tiny=1b")
+	files := map[string]string{"model.gguf": "weights", "system.txt": "Be brief.", "template.ollama": "{{ .Prompt }}", "params.json": `{"stop":["x"]}`}
+	man := Manifest{Name: "tiny:1b", Source: "ollama:tiny:1b"}
+	for name, text := range files {
+		put(t, dir, name, text)
+		man.Files = append(man.Files, File{name, int64(len(text)), digest(text)})
+	}
+	if err := WriteManifest(dir, man); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.mustFind(t, "tiny:1b"); m.System != "Be brief." || m.Template != "{{ .Prompt }}" || fmt.Sprint(m.Params["stop"]) != "[x]" || m.Problem != "" {
+		t.Errorf("%+v", m)
+	}
+	put(t, dir, "params.json", `["stop":"x"]}`)
+	if m := s.mustFind(t, "tiny:1b"); !strings.Contains(m.Problem, "its manifest says") && !strings.Contains(m.Problem, "its params cannot be read") {
+		t.Errorf("%+v", m)
+	}
+	man.Source = "hf.co/org/repo" // whose params.json is something else
+	put(t, dir, "params.json", `{"stop":["x"]}`)
+	if err := WriteManifest(dir, man); err != nil {
+		t.Fatal(err)
+	}
+	if m := s.mustFind(t, "tiny:1b"); m.System != "" || m.Params != nil || m.Problem != "" {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestRemote(t *testing.T) {
 	for arg, want := range map[string]string{ // name and address; "" for none, "!" for an error
 		"org/repo": "org/repo hf.co/org/repo", "org/repo:Q4@v1": "org/repo:Q4@v1 hf.co/org/repo:Q4@v1",
