@@ -22,6 +22,9 @@ const (
 	journalSuffix = ".part.json"
 )
 
+// maxSize bounds a file, so that no server's number overflows a sum: a petabyte.
+const maxSize = 1 << 50
+
 // retries is how often a piece may break off without having brought a single byte.
 const retries = 3
 
@@ -82,6 +85,9 @@ func (f *Fetcher) transfer(ctx context.Context, d *download, m *meter, r *remote
 			path += partSuffix
 		}
 		n, sum, err := checkFile(ctx, path, r.sum)
+		if err == nil && r.sum.kind == "" {
+			err = checkMagic(path, r.name)
+		}
 		if err == nil && (r.size < 0 || n == r.size) {
 			r.size = n
 			if d.whole {
@@ -106,6 +112,28 @@ func (f *Fetcher) transfer(ctx context.Context, d *download, m *meter, r *remote
 		m.stop()
 		m.progress.Note("what an earlier download left was damaged; starting anew")
 	}
+}
+
+// checkMagic refuses what is no GGUF file where no checksum says what it is: pages of errors and of sign-ins come with
+// the status of success.
+func checkMagic(path, name string) error {
+	if !strings.HasSuffix(name, ".gguf") {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	n, err := io.ReadFull(f, magic)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	if string(magic[:n]) != "GGUF" {
+		return final("what came is no GGUF file: it begins with %q", magic[:n])
+	}
+	return nil
 }
 
 // A meter tells how far a whole transfer is.
@@ -307,6 +335,9 @@ func (d *download) run(ctx context.Context, m *meter) (err error) {
 		if cerr := d.out.Close(); err == nil {
 			err = cerr
 		}
+		if err != nil && d.have.Load() == 0 {
+			d.discard() // there is nothing to continue
+		}
 	}()
 	if d.size == 0 {
 		return d.out.Truncate(0)
@@ -480,6 +511,9 @@ func (d *download) checkRange(r *http.Response, from, to int64) (total int64, er
 	if _, err := fmt.Sscanf(got, "bytes %d-%d/%d", &first, &last, &total); err != nil {
 		return 0, final("asked for bytes %d-%d, got the range %q", from, to-1, got)
 	}
+	if total > maxSize {
+		return 0, final("the file there has %d bytes (range %q), more than any model", total, got)
+	}
 	if d.size >= 0 && total != d.size || total < 1 {
 		return 0, final("the file there has %d bytes (range %q), want %d", total, got, d.size)
 	}
@@ -514,7 +548,7 @@ func (d *download) serial(ctx context.Context, first *answer) error {
 		d.have.Store(0)
 		limit := d.size
 		if limit < 0 {
-			limit = 1 << 50
+			limit = maxSize
 		}
 		n, err := d.copy(a, 0, limit, func(n int64) { d.have.Add(n) })
 		if err == nil && d.size >= 0 && n != d.size {

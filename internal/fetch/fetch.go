@@ -193,6 +193,9 @@ func (l *listing) check(e store.Entry) error {
 		if err := checkFileName(r.name); err != nil {
 			return err
 		}
+		if r.size > maxSize {
+			return fmt.Errorf("the source says that %s has %d bytes, more than any model", r.name, r.size)
+		}
 		if key := strings.ToLower(r.name); seen[key] {
 			return fmt.Errorf("there are two files %q", r.name)
 		} else {
@@ -222,7 +225,7 @@ func (l *listing) check(e store.Entry) error {
 // checkFileName refuses what is no plain relative name on every system.
 func checkFileName(name string) error {
 	bad := len(name) > 300 || !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsAny(name, "\\:*?\"<>|\x00") ||
-		strings.Count(name, "/") > 3 || name == "baleen.json" || strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, journalSuffix)
+		strings.Count(name, "/") > 3 || strings.EqualFold(name, "baleen.json") || strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, journalSuffix)
 	for part := range strings.SplitSeq(name, "/") {
 		bad = bad || part == "" || part == ".." || part == "."
 	}

@@ -361,7 +361,7 @@ func TestPlainAddresses(t *testing.T) {
 
 // TestChangedFileIsNotMixed changes the file at an address, whose sum nobody knows, between two tries.
 func TestChangedFileIsNotMixed(t *testing.T) {
-	old, now := content(1<<20), bytes.Repeat([]byte("new!"), 1<<18)
+	old, now := content(1<<20), bytes.Repeat([]byte("GGUFnew!"), 1<<17)
 	var changed atomic.Bool
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, tag := old, `"old"`
@@ -389,5 +389,38 @@ func TestChangedFileIsNotMixed(t *testing.T) {
 	}
 	if got, _ := os.ReadFile(path); !bytes.Equal(got, now) {
 		t.Error("old and new bytes are mixed")
+	}
+}
+
+// TestLyingAddresses: of an address nothing is known before, and what it sends may be anything.
+func TestLyingAddresses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"more than any model": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Range", "bytes 0-16777215/9223372036854775807")
+			w.WriteHeader(http.StatusPartialContent)
+			w.Write([]byte("GGUF"))
+		}, "more than any model"},
+		"a page":    {func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>sign in</html>")) }, `begins with "<htm"`},
+		"nothing":   {func(http.ResponseWriter, *http.Request) {}, `begins with ""`},
+		"a refusal": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }, "404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := newFetcher(t, nil)
+			srv := httptest.NewServer(tc.answer)
+			defer srv.Close()
+			e, ok, err := store.Remote(srv.URL+"/m.gguf", true)
+			if err != nil || !ok {
+				t.Fatal(err)
+			}
+			if _, err := f.Fetch(t.Context(), e); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+			if left, err := os.ReadDir(f.Store.Models()); err != nil || len(left) != 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
 	}
 }
