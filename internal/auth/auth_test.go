@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -187,6 +189,12 @@ func TestHostsAndOrigins(t *testing.T) {
 		if got := c.h.HostAllowed(r); got != c.want {
 			t.Errorf("host %q: %v", c.host, got)
 		}
+	}
+	over := request()
+	over.Host = "x"
+	over = over.WithContext(context.WithValue(over.Context(), http.LocalAddrContextKey, &net.UnixAddr{Name: "/s", Net: "unix"}))
+	if !h.HostAllowed(over) {
+		t.Error("over a socket file a host is refused")
 	}
 	for _, c := range []struct {
 		host, origin  string

@@ -30,11 +30,15 @@ func Loopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// HostAllowed reports whether the Host header names this server.
+// HostAllowed reports whether the Host header names this server. Over a socket file, which no page can reach, any does:
+// clients have to say something.
 func (h *Hosts) HostAllowed(r *http.Request) bool {
 	host := hostOnly(r.Host)
 	if host == "" {
-		return true // HTTP/1.0, and requests over a socket file: no browser sends it
+		return true // HTTP/1.0: no browser sends it
+	}
+	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && a.Network() == "unix" {
+		return true
 	}
 	if Loopback(host) {
 		return true

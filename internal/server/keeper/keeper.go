@@ -136,7 +136,7 @@ func (k *Keeper) free(ctx context.Context, name string) error {
 func clean(name string) string { return strings.TrimSuffix(strings.TrimSpace(name), ":latest") }
 
 // Delete removes a name, and the files that no other name needs.
-func (k *Keeper) Delete(ctx context.Context, name string) error {
+func (k *Keeper) Delete(ctx context.Context, name string, removing func()) error {
 	if was, err := k.Catalog.Forget(name); was || err != nil {
 		return err
 	}
@@ -147,6 +147,7 @@ func (k *Keeper) Delete(ctx context.Context, name string) error {
 			if err := k.Unneeded(m); err != nil {
 				return err
 			}
+			removing()
 		}
 	} else if s, err := k.Catalog.Resolve(ctx, name); err == nil {
 		return &chat.Error{Kind: chat.Forbidden, Model: name, Msg: fmt.Sprintf("%s is no model of the store: it is served from a file", s.Name)}

@@ -106,18 +106,18 @@ func TestMakeCopyDelete(t *testing.T) {
 		t.Errorf("%v %v", list, err)
 	}
 	for _, name := range []string{"up", "child"} {
-		if err := k.Delete(t.Context(), name); err != nil {
+		if err := k.Delete(t.Context(), name, func() {}); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Stat(up.Path); err != nil {
 			t.Errorf("the file that another name needs is gone: %v", err)
 		}
 	}
-	if err := k.Delete(t.Context(), "ns/third:v1"); err != nil {
+	if err := k.Delete(t.Context(), "ns/third:v1", func() {}); err != nil {
 		t.Error(err)
 	}
 	for f, err := range map[string]error{
-		"copy": k.Copy(t.Context(), "up", "x"), "delete": k.Delete(t.Context(), "up"),
+		"copy": k.Copy(t.Context(), "up", "x"), "delete": k.Delete(t.Context(), "up", func() {}),
 		"create": k.Create(t.Context(), manage.Creation{Name: "x", From: "up"}, quiet),
 	} {
 		if kindOf(err) != chat.UnknownModel {
@@ -185,7 +185,7 @@ func TestSweepRemovesWhatNobodyUses(t *testing.T) {
 	if _, err := os.Stat(foreign); err != nil {
 		t.Error("a file that is no upload is gone")
 	}
-	if err := k.Delete(t.Context(), "up"); err != nil {
+	if err := k.Delete(t.Context(), "up", func() {}); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Sweep(soon); err != nil || there(used) {
@@ -245,14 +245,14 @@ func TestDamagedModelKeepsItsFiles(t *testing.T) {
 			}
 			_, resolved := cat.Resolve(t.Context(), "child")
 			for f, err := range map[string]error{
-				"resolve": resolved, "delete": k.Delete(t.Context(), "child"), "copy over": k.Copy(t.Context(), "up", "child"),
+				"resolve": resolved, "delete": k.Delete(t.Context(), "child", func() {}), "copy over": k.Copy(t.Context(), "up", "child"),
 				"create": k.Create(t.Context(), manage.Creation{Name: "child", From: "up"}, quiet),
 			} {
 				if kindOf(err) != chat.Internal || !strings.Contains(err.Error(), "child") {
 					t.Errorf("%s: %v", f, err)
 				}
 			}
-			if err := k.Delete(t.Context(), "up"); err != nil {
+			if err := k.Delete(t.Context(), "up", func() {}); err != nil {
 				t.Error(err)
 			}
 			soon := time.Now().Add(time.Hour)
@@ -267,7 +267,7 @@ func TestDamagedModelKeepsItsFiles(t *testing.T) {
 			if err := errors.Join(os.Remove(file), os.WriteFile(file, whole, 0o600)); err != nil { // repaired
 				t.Fatal(err)
 			}
-			if err := errors.Join(k.Sweep(soon), k.Delete(t.Context(), "child")); err != nil {
+			if err := errors.Join(k.Sweep(soon), k.Delete(t.Context(), "child", func() {})); err != nil {
 				t.Error(err)
 			}
 			if _, err := os.Stat(up.Path); err == nil {

@@ -18,8 +18,8 @@ type Keeper interface {
 	Pull(ctx context.Context, name string, report func(Progress)) error
 	// Copy gives a model a second name.
 	Copy(ctx context.Context, source, destination string) error
-	// Delete removes a name, and the files that no other name needs.
-	Delete(ctx context.Context, name string) error
+	// Delete removes a name, and the files that no other name needs; it calls removing before it removes files.
+	Delete(ctx context.Context, name string, removing func()) error
 	// Create makes a model of others or of uploaded files.
 	Create(ctx context.Context, c Creation, report func(Progress)) error
 	// HasBlob reports whether a file was uploaded; digest is hexadecimal, of SHA-256.

@@ -179,10 +179,10 @@ func (d *dialect) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.env.Chat.Unload(r.Context(), s.Name); err != nil {
-		return err
+	unload := func() {
+		d.env.Chat.Unload(r.Context(), s.Name) //nolint:errcheck // a model that cannot be found is not loaded
 	}
-	if err := k.Delete(r.Context(), s.Name); err != nil {
+	if err := k.Delete(r.Context(), s.Name, unload); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)

@@ -50,7 +50,7 @@ func (s *shelf) Copy(_ context.Context, source, destination string) error {
 	return nil
 }
 
-func (s *shelf) Delete(_ context.Context, name string) error {
+func (s *shelf) Delete(_ context.Context, name string, _ func()) error {
 	s.note("delete %s", name)
 	return nil
 }

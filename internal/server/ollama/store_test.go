@@ -131,6 +131,9 @@ func TestCreatedModels(t *testing.T) {
 		}
 	}
 	r.fails(t, 403, "served from a file", "DELETE", "/api/delete", `{"model":"scripted"}`)
+	if ps := r.ok(t, "GET", "/api/ps", "").Body; !strings.Contains(ps, `"name"`) {
+		t.Errorf("weights that others use went with a name, or with one that was not deleted: %s", ps)
+	}
 	r.ok(t, "POST", "/api/pull", `{"model":"tiny"}`)
 	r.ok(t, "POST", "/api/create", `{"model":"child","from":"tiny","parameters":{"num_ctx":25,"temperature":0}}`)
 	r.fails(t, 403, "child was made of tiny:latest", "DELETE", "/api/delete", `{"model":"tiny"}`)
