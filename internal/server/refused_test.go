@@ -24,7 +24,7 @@ func (k noKeeper) fail() error { k.t.Error("a refused request got through"); ret
 
 func (k noKeeper) Pull(context.Context, string, func(manage.Progress)) error { return k.fail() }
 func (k noKeeper) Copy(context.Context, string, string) error                { return k.fail() }
-func (k noKeeper) Delete(context.Context, string, func()) error { return k.fail() }
+func (k noKeeper) Delete(context.Context, string, func()) error              { return k.fail() }
 
 func (k noKeeper) Create(context.Context, manage.Creation, func(manage.Progress)) error {
 	return k.fail()
