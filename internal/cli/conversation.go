@@ -80,11 +80,7 @@ func (c *conversation) Answer(ctx context.Context, text string, emit func(reason
 		return c.generate(ctx, c.m.Text(text), nil, func(k toolfmt.Kind, s string) { emit(false, s) })
 	}
 	next := append(c.msgs[:len(c.msgs):len(c.msgs)], model.Message{Role: "user", Content: text})
-	msgs := next
-	if c.f.system != "" {
-		msgs = append([]model.Message{{Role: "system", Content: c.f.system}}, next...)
-	}
-	p, err := c.m.Prompt(ctx, msgs, c.thinking)
+	p, err := c.m.Prompt(ctx, append(c.f.before(), next...), c.thinking)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -322,37 +323,36 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
+// putOllama lays a model out as Ollama does: pairs of a layer's kind and its bytes.
+func putOllama(t *testing.T, home, name string, pairs ...string) {
+	t.Helper()
+	dir := filepath.Join(home, ".ollama", "models")
+	put := func(path, text string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var layers []string
+	for i := 0; i < len(pairs); i += 2 {
+		sum := sha256.Sum256([]byte(pairs[i+1]))
+		put(filepath.Join(dir, "blobs", "sha256-"+hex.EncodeToString(sum[:])), pairs[i+1])
+		layers = append(layers, fmt.Sprintf(`{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%x","size":%d}`, pairs[i], sum, len(pairs[i+1])))
+	}
+	put(filepath.Join(dir, "manifests", "registry.ollama.ai", "library", name, "latest"), `{"layers":[`+strings.Join(layers, ",")+`]}`)
+}
+
 // TestSystemPromptOfOllama: a model that was made with a system prompt is run with it, unless another one is given.
 func TestSystemPromptOfOllama(t *testing.T) {
 	file := tinyFile(t, testTemplate)
 	home := t.TempDir()
-	dir := filepath.Join(home, ".ollama", "models")
-	var layers []string
-	blob := func(kind string, b []byte) {
-		t.Helper()
-		sum := sha256.Sum256(b)
-		path := filepath.Join(dir, "blobs", "sha256-"+hex.EncodeToString(sum[:]))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		layers = append(layers, fmt.Sprintf(`{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%x","size":%d}`, kind, sum, len(b)))
-	}
 	weights, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blob("model", weights)
-	blob("system", []byte("You are a whale."))
-	manifest := filepath.Join(dir, "manifests", "registry.ollama.ai", "library", "whale", "latest")
-	if err := os.MkdirAll(filepath.Dir(manifest), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(manifest, []byte(`{"layers":[`+strings.Join(layers, ",")+`]}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	putOllama(t, home, "whale", "model", string(weights), "system", "You are a whale.")
 	prompt := func(args ...string) int {
 		t.Helper()
 		o := commandEnv(t, []string{"HOME=" + home}, "", append(append([]string{"run"}, args...), "hi", "-n", "3", "--json")...)
@@ -369,6 +369,47 @@ func TestSystemPromptOfOllama(t *testing.T) {
 	if got := prompt("whale", "--system", ""); got != without {
 		t.Errorf("an empty one of the user's own gives %d tokens, want %d", got, without)
 	}
+}
+
+// TestSettingsOfOllama: parameters and messages that a model was made with count too, but for what flags say.
+func TestSettingsOfOllama(t *testing.T) {
+	file := tinyFile(t, testTemplate)
+	home := t.TempDir()
+	weights, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putOllama(t, home, "plain", "model", string(weights))
+	putOllama(t, home, "set", "model", string(weights), "params", `{"num_predict":4,"temperature":5,"seed":7}`,
+		"messages", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
+	putOllama(t, home, "wrong", "model", string(weights), "params", `{"temperature":-1}`)
+	run := func(args ...string) (r runResult) {
+		t.Helper()
+		o := commandEnv(t, []string{"HOME=" + home}, "", append(append([]string{"run"}, args...), "hi", "--json")...)
+		if err := json.Unmarshal([]byte(o.out), &r); err != nil {
+			t.Fatalf("%v: %+v", err, o)
+		}
+		return r
+	}
+	set, plain := run("set"), run("plain", "--max-tokens", "4", "--temperature", "5", "--seed", "7")
+	if set.Usage.Generated != 4 || set.Usage.Prompt <= plain.Usage.Prompt {
+		t.Errorf("%d tokens behind %d, without settings behind %d", set.Usage.Generated, set.Usage.Prompt, plain.Usage.Prompt)
+	}
+	if again := run("set"); !slices.Equal(again.Tokens, set.Tokens) {
+		t.Errorf("the seed does not count: %v, then %v", set.Tokens, again.Tokens)
+	}
+	if raw, want := run("set", "--raw"), run("plain", "--raw", "--max-tokens", "4", "--temperature", "5", "--seed", "7"); !slices.Equal(raw.Tokens, want.Tokens) {
+		t.Errorf("raw %v, by flags %v", raw.Tokens, want.Tokens)
+	}
+	if got := run("set", "--max-tokens", "2"); got.Usage.Generated != 2 {
+		t.Errorf("%d tokens, the flag says 2", got.Usage.Generated)
+	}
+	first := plain.Text[:1]
+	putOllama(t, home, "stops", "model", string(weights), "params", fmt.Sprintf(`{"num_predict":4,"temperature":5,"seed":7,"stop":[%q]}`, first))
+	if got := run("stops"); got.Text != "" || got.Finish != "stop" {
+		t.Errorf("%+v, want nothing before %q", got, first)
+	}
+	commandEnv(t, []string{"HOME=" + home}, "", "run", "wrong", "hi").oneErrorLine(t, exitFailed, "temperature")
 }
 
 // TestDamagedManifestIsListed: a model of Ollama's whose manifest cannot be read is listed with what is wrong.

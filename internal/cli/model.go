@@ -79,6 +79,11 @@ type sampling struct {
 	repetitionPenalty float32
 	seed              uint64
 	flags             *cobra.Command
+
+	// Without flags: of models that say so.
+	typicalP, presencePenalty, frequencyPenalty float32
+	repeatLastN                                 int
+	stop                                        []string
 }
 
 func (s *sampling) register(cmd *cobra.Command) {
@@ -97,6 +102,7 @@ func (s *sampling) params() (sample.Params, error) {
 	p := sample.Params{
 		Temperature: s.temperature, TopK: s.topK, TopP: s.topP, MinP: s.minP, RepetitionPenalty: s.repetitionPenalty,
 		Seed: s.seed, HasSeed: s.flags.Flags().Changed("seed"),
+		TypicalP: s.typicalP, PresencePenalty: s.presencePenalty, FrequencyPenalty: s.frequencyPenalty, RepeatLastN: s.repeatLastN,
 	}
 	if s.maxTokens < 0 {
 		return p, usagef("--max-tokens is %d, want 0 or more", s.maxTokens)
@@ -109,7 +115,7 @@ func (s *sampling) params() (sample.Params, error) {
 
 func (s *sampling) request(tokens []int32) (*engine.Request, error) {
 	p, err := s.params()
-	return &engine.Request{Tokens: tokens, MaxTokens: s.maxTokens, Sampling: p}, err
+	return &engine.Request{Tokens: tokens, MaxTokens: s.maxTokens, Sampling: p, Stop: s.stop}, err
 }
 
 // stats writes what a request took.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ import (
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
@@ -26,6 +28,7 @@ type runFlags struct {
 	asJSON      bool
 	loaded      time.Duration
 	interactive bool
+	examples    []model.Message // that a model of Ollama's was made with; they stand behind the system prompt
 }
 
 const runLong = `Answer a prompt, or chat when there is none and standard input is a terminal.
@@ -56,7 +59,7 @@ func (a *app) runCommand() *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args, f) },
 		ValidArgsFunction: a.completeModels,
 	}
-	cmd.Flags().StringVar(&f.system, "system", "", "instructions that stand before the conversation (default: those that a model of Ollama was made with)")
+	cmd.Flags().StringVar(&f.system, "system", "", "instructions that stand before the conversation (default: those that a model of Ollama's was made with)")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "continue the prompt as plain text, without a chat template")
 	cmd.Flags().BoolVar(&f.showStats, "stats", false, "print counts and speeds on standard error afterwards")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object when the answer is complete")
@@ -158,8 +161,10 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	} else if f.raw && f.system != "" {
 		return usagef("--system and --raw exclude each other")
 	}
-	if !f.raw && !f.flags.Flags().Changed("system") {
-		f.system = ownSystem(st, name)
+	if ref, err := st.Resolve(name); err == nil && ref.Model != nil {
+		if err := f.adopt(*ref.Model); err != nil {
+			return fmt.Errorf("%s: %v", name, err) // whatever it is, it is no mistake in the command line
+		}
 	}
 	if f.interactive {
 		return a.chat(ctx, m, f)
@@ -175,21 +180,60 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	return err
 }
 
-// ownSystem is the system prompt that a model of Ollama's was made with.
-func ownSystem(st *store.Store, name string) string {
-	if ref, err := st.Resolve(name); err == nil && ref.Model != nil {
-		return ref.Model.System
+// adopt takes over what a model of Ollama's has beside its weights, where no flag says otherwise: without it, it would not be
+// the model that it is there and behind a server.
+func (f *runFlags) adopt(m store.Model) error {
+	flags := f.flags.Flags()
+	set := func(flag string, given bool, value string) error {
+		if !given || flags.Changed(flag) {
+			return nil
+		}
+		return flags.Set(flag, value)
 	}
-	return ""
+	number := func(flag string, v *float32) error {
+		return set(flag, v != nil, fmt.Sprint(value(v)))
+	}
+	spec := models.SpecOf(m)
+	own := spec.Sampling
+	err := errors.Join(
+		number("temperature", own.Temperature), number("top-p", own.TopP), number("min-p", own.MinP),
+		number("repetition-penalty", own.RepetitionPenalty),
+		set("top-k", own.TopK != nil, strconv.Itoa(max(0, value(own.TopK)))),
+		set("seed", own.Seed != nil, strconv.FormatUint(value(own.Seed), 10)),
+		set("max-tokens", spec.MaxTokens > 0, strconv.Itoa(spec.MaxTokens)),
+		set("system", m.System != "" && !f.raw, m.System),
+	)
+	f.typicalP, f.presencePenalty, f.frequencyPenalty = value(own.TypicalP), value(own.PresencePenalty), value(own.FrequencyPenalty)
+	f.repeatLastN, f.stop = value(own.RepeatLastN), spec.Stop
+	for _, t := range m.Messages {
+		f.examples = append(f.examples, model.Message{Role: t.Role, Content: t.Content})
+	}
+	if err == nil {
+		_, err = f.params()
+	}
+	return err
 }
 
-// opening is a conversation's begin.
-func (f *runFlags) opening(prompt string) []model.Message {
+// value is what p points to, or zero.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// before is what stands before a conversation.
+func (f *runFlags) before() []model.Message {
 	var msgs []model.Message
 	if f.system != "" {
 		msgs = append(msgs, model.Message{Role: "system", Content: f.system})
 	}
-	return append(msgs, model.Message{Role: "user", Content: prompt})
+	return append(msgs, f.examples...)
+}
+
+// opening is a conversation's begin.
+func (f *runFlags) opening(prompt string) []model.Message {
+	return append(f.before(), model.Message{Role: "user", Content: prompt})
 }
 
 // tokens renders a conversation; in raw mode it is the last message's text.

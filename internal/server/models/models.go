@@ -39,7 +39,7 @@ func New(st *store.Store) *Catalog { return &Catalog{store: st} }
 func (c *Catalog) Serve(arg, path string) (string, error) {
 	s := chat.Spec{Name: strings.TrimSuffix(filepath.Base(arg), ".gguf"), Path: path}
 	if m, ok := c.store.Find(arg); ok && samePath(m.Path, path) {
-		s = specOf(m)
+		s = SpecOf(m)
 	} else {
 		stat(&s)
 	}
@@ -117,7 +117,7 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
 	case m.Problem != "":
 		return chat.Spec{}, &chat.Error{Kind: chat.Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot run: " + m.Problem}
 	}
-	return specOf(m), nil
+	return SpecOf(m), nil
 }
 
 // near returns the names that one which no model here has may misspell: of models here and of those that can be fetched
@@ -164,15 +164,15 @@ func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 	for _, m := range all {
 		if key := strings.ToLower(m.Name); m.Problem == "" && !have[key] {
 			have[key] = true
-			out = append(out, specOf(m))
+			out = append(out, SpecOf(m))
 		}
 	}
 	return append(out, made...), nil
 }
 
-// specOf takes over what a model says beside its weights. A template in Go's language is not taken: the weights bring
+// SpecOf takes over what a model says beside its weights. A template in Go's language is not taken: the weights bring
 // their own in Jinja.
-func specOf(m store.Model) chat.Spec {
+func SpecOf(m store.Model) chat.Spec {
 	s := chat.Spec{Name: m.Name, Path: m.Path, Digest: m.Digest, Size: m.Size, Time: m.Modified, System: m.System}
 	number := func(name string) (float64, bool) {
 		switch v := m.Params[name].(type) {

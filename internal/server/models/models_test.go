@@ -77,7 +77,7 @@ func TestWeightsAreCalledByTheirOwnName(t *testing.T) {
 
 // TestSettingsBesideWeights takes over what a manifest of Ollama says of a model.
 func TestSettingsBesideWeights(t *testing.T) {
-	s := specOf(store.Model{
+	s := SpecOf(store.Model{
 		System: "Be brief.", Messages: []store.Message{{Role: "user", Content: "hi"}, {Role: "assistant", Content: "hello"}},
 		Params: map[string]any{"seed": 7.0, "temperature": 0.5, "top_k": 3.0, "num_predict": 9.0, "stop": []any{"x", ""}},
 	})
@@ -86,7 +86,7 @@ func TestSettingsBesideWeights(t *testing.T) {
 		s.Sampling.Seed == nil, *s.Sampling.Seed != 7, *s.Sampling.Temperature != 0.5, *s.Sampling.TopK != 3, s.MaxTokens != 9, !slices.Equal(s.Stop, []string{"x"}):
 		t.Errorf("%+v", s)
 	}
-	if s := specOf(store.Model{Params: map[string]any{"seed": -1.0}}); s.Sampling.Seed != nil {
+	if s := SpecOf(store.Model{Params: map[string]any{"seed": -1.0}}); s.Sampling.Seed != nil {
 		t.Errorf("seed %d", *s.Sampling.Seed)
 	}
 }
