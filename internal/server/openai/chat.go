@@ -64,7 +64,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 	field(chatPart, "chat_template_kwargs", fields.Object("chat_template_kwargs"), "not OpenAI's: variables of the template", func(c *common, v fields.Value) error {
 		return templateTable.DecodeValue(v, c)
 	}),
-	field(chatPart, "enable_thinking", fields.Bool(), "not OpenAI's: reasoning on or off", setThinking),
+	field(chatPart, "enable_thinking", fields.Bool(), "not OpenAI's: reasoning on or off, for models that have both", setThinking),
 	field(chatPart, "thinking_budget", fields.Int(1, anyHi), "not OpenAI's: tokens of reasoning after which it is ended and the answer begins", func(c *common, v fields.Value) error {
 		c.req.ThinkingBudget = v.Int()
 		return nil
@@ -87,8 +87,8 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 )}
 
 var templateTable = &fields.Table[common]{Name: "chat_template_kwargs", Fields: []fields.Field[common]{
-	{Name: "enable_thinking", Type: fields.Bool(), Doc: "reasoning on or off", Set: setThinking},
-	{Name: "thinking", Type: fields.Bool(), Doc: "reasoning on or off", Set: setThinking},
+	{Name: "enable_thinking", Type: fields.Bool(), Doc: "reasoning on or off, for models that have both", Set: setThinking},
+	{Name: "thinking", Type: fields.Bool(), Doc: "reasoning on or off, for models that have both", Set: setThinking},
 	{Name: "reasoning_effort", Type: efforts, Doc: "as the field of that name", Set: func(c *common, v fields.Value) error { c.req.Effort = v.String(); return nil }},
 }}
 

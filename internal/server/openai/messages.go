@@ -393,4 +393,4 @@ func setFormat(req *chat.Request, v fields.Value) error {
 // efforts are the words of reasoning efforts.
 var efforts = fields.Enum(chat.Efforts...)
 
-const effortDoc = "for models that know efforts. For others none and minimal switch reasoning off and the rest on; low, medium and high end it after 1024, 8192 and 24576 tokens"
+const effortDoc = "for models that know efforts. For others none and minimal switch reasoning off and the rest on; low, medium and high end it after 1024, 8192 and 24576 tokens. Models that never reason answer as they are"
