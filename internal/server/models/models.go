@@ -207,7 +207,10 @@ func SpecOf(m store.Model) chat.Spec {
 		s.Sampling.Seed = new(uint64(int64(v)))
 	}
 	if v, ok := number("num_predict"); ok && v > 0 {
-		s.MaxTokens = int(v)
+		s.MaxTokens = int(min(v, math.MaxInt32))
+	}
+	if v, ok := number("num_ctx"); ok && v > 0 { // more than the server gives the model means all of it
+		s.Context = int(min(v, math.MaxInt32))
 	}
 	switch v := m.Params["stop"].(type) {
 	case string:

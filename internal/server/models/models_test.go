@@ -79,12 +79,15 @@ func TestWeightsAreCalledByTheirOwnName(t *testing.T) {
 func TestSettingsBesideWeights(t *testing.T) {
 	s := SpecOf(store.Model{
 		System: "Be brief.", Messages: []store.Message{{Role: "user", Content: "hi"}, {Role: "assistant", Content: "hello"}},
-		Params: map[string]any{"seed": 7.0, "temperature": 0.5, "top_k": 3.0, "num_predict": 9.0, "stop": []any{"x", ""}},
+		Params: map[string]any{"seed": 7.0, "temperature": 0.5, "top_k": 3.0, "num_predict": 9.0, "num_ctx": 64.0, "stop": []any{"x", ""}},
 	})
 	switch {
 	case s.System != "Be brief.", len(s.Messages) != 2, s.Messages[1].Role != chat.Assistant, s.Messages[1].Parts[0].Text != "hello",
 		s.Sampling.Seed == nil, *s.Sampling.Seed != 7, *s.Sampling.Temperature != 0.5, *s.Sampling.TopK != 3, s.MaxTokens != 9, !slices.Equal(s.Stop, []string{"x"}):
 		t.Errorf("%+v", s)
+	}
+	if s.Context != 64 {
+		t.Errorf("a context of %d", s.Context)
 	}
 	if s := SpecOf(store.Model{Params: map[string]any{"seed": -1.0}}); s.Sampling.Seed != nil {
 		t.Errorf("seed %d", *s.Sampling.Seed)
