@@ -9,62 +9,55 @@ type typedKeys struct {
 	err error // about the first of them
 }
 
-// want passes on whether a key has the type that was asked for, after a look at what else it is.
-func (k *typedKeys) want(key, want string, ok bool) {
-	if ok || k.err != nil {
-		return
+// typed gets the value of a key, and notices another type than the one that is wanted.
+func typed[T any](k *typedKeys, key, want string, get func(string) (T, bool)) (T, bool) {
+	v, ok := get(key)
+	if !ok && k.err == nil {
+		if have := k.is(key); have != "" {
+			k.err = fmt.Errorf("the key %s is %s, want %s", key, have, want)
+		}
 	}
-	have := ""
+	return v, ok
+}
+
+// is names the type of a key's value, "" where there is none.
+func (k *typedKeys) is(key string) string {
 	if _, ok := k.Keys.String(key); ok {
-		have = "a string"
+		return "a string"
 	} else if _, ok := k.Keys.Bool(key); ok {
-		have = "a boolean"
+		return "a boolean"
 	} else if _, ok := k.Keys.Uint(key); ok {
-		have = "a number"
+		return "a number"
 	} else if v, _ := k.Keys.Strings(key); len(v) > 0 {
-		have = "a list of strings"
+		return "a list of strings"
 	} else if v, _ := k.Keys.Ints(key); len(v) > 0 {
-		have = "a list of whole numbers"
+		return "a list of whole numbers"
 	} else if v, _ := k.Keys.Floats(key); len(v) > 0 {
-		have = "a list of numbers"
+		return "a list of numbers"
 	}
-	if have != "" {
-		k.err = fmt.Errorf("the key %s is %s, want %s", key, have, want)
-	}
+	return ""
 }
 
 func (k *typedKeys) String(key string) (string, bool) {
-	v, ok := k.Keys.String(key)
-	k.want(key, "a string", ok)
-	return v, ok
+	return typed(k, key, "a string", k.Keys.String)
 }
 
 func (k *typedKeys) Strings(key string) ([]string, bool) {
-	v, ok := k.Keys.Strings(key)
-	k.want(key, "a list of strings", ok)
-	return v, ok
+	return typed(k, key, "a list of strings", k.Keys.Strings)
 }
 
 func (k *typedKeys) Floats(key string) ([]float32, bool) {
-	v, ok := k.Keys.Floats(key)
-	k.want(key, "a list of numbers", ok)
-	return v, ok
+	return typed(k, key, "a list of numbers", k.Keys.Floats)
 }
 
 func (k *typedKeys) Ints(key string) ([]int64, bool) {
-	v, ok := k.Keys.Ints(key)
-	k.want(key, "a list of whole numbers", ok)
-	return v, ok
+	return typed(k, key, "a list of whole numbers", k.Keys.Ints)
 }
 
 func (k *typedKeys) Uint(key string) (uint64, bool) {
-	v, ok := k.Keys.Uint(key)
-	k.want(key, "a number", ok)
-	return v, ok
+	return typed(k, key, "a number", k.Keys.Uint)
 }
 
 func (k *typedKeys) Bool(key string) (bool, bool) {
-	v, ok := k.Keys.Bool(key)
-	k.want(key, "a boolean", ok)
-	return v, ok
+	return typed(k, key, "a boolean", k.Keys.Bool)
 }
