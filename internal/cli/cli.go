@@ -388,18 +388,31 @@ func (a *app) store() (*store.Store, error) {
 
 // locate turns a MODEL argument into a path, fetching the model where it is not there yet.
 func (a *app) locate(ctx context.Context, arg string) (string, error) {
+	path, _, err := a.locateModel(ctx, arg)
+	return path, err
+}
+
+// locateModel is locate, and returns what else the store knows of the model, nil where that is nothing.
+func (a *app) locateModel(ctx context.Context, arg string) (string, *store.Model, error) {
 	st, err := a.store()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	ref, err := st.Resolve(arg)
 	if err != nil {
-		return "", orMade(st, arg, err)
+		return "", nil, orMade(st, arg, err)
 	}
 	if ref.Entry == nil {
-		return ref.Path, nil
+		return ref.Path, ref.Model, nil
 	}
-	return a.fetch(ctx, st, *ref.Entry)
+	path, err := a.fetch(ctx, st, *ref.Entry)
+	if err != nil {
+		return "", nil, err
+	}
+	if ref, err := st.Resolve(arg); err == nil { // it is there now
+		return path, ref.Model, nil
+	}
+	return path, nil, nil
 }
 
 func (a *app) fetch(ctx context.Context, st *store.Store, e store.Entry) (string, error) {

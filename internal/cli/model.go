@@ -33,12 +33,8 @@ func kvType(name string) backend.KVType {
 	return backend.KVF16
 }
 
-// open finds, fetches and opens a model, and shows on a terminal that it loads.
-func (a *app) open(ctx context.Context, arg string, o model.Options) (*model.Model, error) {
-	path, err := a.locate(ctx, arg)
-	if err != nil {
-		return nil, err
-	}
+// open opens a model that was located, and shows on a terminal that it loads.
+func (a *app) open(ctx context.Context, path string, o model.Options) (*model.Model, error) {
 	if a.io.ErrTTY {
 		l := &loading{a: a, began: time.Now()}
 		o.Progress = l.set

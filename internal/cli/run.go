@@ -146,7 +146,16 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	o := a.modelOptions()
 	o.Seqs = 1
 	began := time.Now()
-	m, err := a.open(ctx, name, o)
+	path, own, err := a.locateModel(ctx, name)
+	if err != nil {
+		return err
+	}
+	if own != nil {
+		if err := f.adopt(*own); err != nil {
+			return fmt.Errorf("%s: %v", name, err) // whatever it is, it is no mistake in the command line
+		}
+	}
+	m, err := a.open(ctx, path, o)
 	if err != nil {
 		return err
 	}
@@ -161,10 +170,8 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	} else if f.raw && f.system != "" {
 		return usagef("--system and --raw exclude each other")
 	}
-	if ref, err := st.Resolve(name); err == nil && ref.Model != nil {
-		if err := f.adopt(*ref.Model); err != nil {
-			return fmt.Errorf("%s: %v", name, err) // whatever it is, it is no mistake in the command line
-		}
+	if own != nil && !f.raw && !f.flags.Flags().Changed("system") {
+		f.system = own.System
 	}
 	if f.interactive {
 		return a.chat(ctx, m, f)
@@ -180,8 +187,9 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	return err
 }
 
-// adopt takes over what a model of Ollama's has beside its weights, where no flag says otherwise: without it, it would not be
-// the model that it is there and behind a server.
+// adopt takes over the settings that a model of Ollama's has beside its weights, where no flag says otherwise: without them, it
+// would not be the model that it is there and behind a server. Its system prompt waits until it is known whether there is a
+// template for it.
 func (f *runFlags) adopt(m store.Model) error {
 	flags := f.flags.Flags()
 	set := func(flag string, given bool, value string) error {
@@ -201,7 +209,6 @@ func (f *runFlags) adopt(m store.Model) error {
 		set("top-k", own.TopK != nil, strconv.Itoa(max(0, value(own.TopK)))),
 		set("seed", own.Seed != nil, strconv.FormatUint(value(own.Seed), 10)),
 		set("max-tokens", spec.MaxTokens > 0, strconv.Itoa(spec.MaxTokens)),
-		set("system", m.System != "" && !f.raw, m.System),
 	)
 	f.typicalP, f.presencePenalty, f.frequencyPenalty = value(own.TypicalP), value(own.PresencePenalty), value(own.FrequencyPenalty)
 	f.repeatLastN, f.stop = value(own.RepeatLastN), spec.Stop
