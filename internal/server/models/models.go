@@ -137,7 +137,8 @@ func near(name string, here []chat.Spec) []string {
 }
 
 // List returns the models that can be used: those that the server was started with, then the others on this machine,
-// what was made of them last: of several names of one file the first is the file's own. One damaged file does not take the list away: its model is left out, and the log says so.
+// what was made of them last: of several names of one file the first is the file's own. One damaged file does not take
+// the list away: its model is left out, and the log says so.
 func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 	c.mu.Lock()
 	out := append([]chat.Spec(nil), c.served...)
