@@ -15,7 +15,7 @@ import (
 
 type (
 	// expandFunc expands blocks of a group, starting at the unit w, to q and s, where blocks lie qstep and sstep bytes
-	// apart. Memory ahead bytes further on is fetched into the cache.
+	// apart. Memory ahead bytes further on is fetched into the second-level cache.
 	expandFunc func(w *byte, blocks int, q *byte, qstep int, s *byte, sstep int, ahead int)
 	// tileFunc multiplies an expanded segment of its number of groups with tiles times its number of rows; the sums are
 	// added to y, or with first=1 replace it.
@@ -146,27 +146,28 @@ func (w *quantWork) run(r rows) {
 		w.runFew(r, blocks)
 		return
 	}
+	pair := w.n.pair
 	if r.n*blocks*recordBytes <= cachedActs {
-		for g := r.g0; g < r.g1; g += w.n.pair {
+		for g := r.g0; g < r.g1; g += pair {
 			for b := 0; b < blocks; b += segmentBlocks {
-				ahead := w.m.form.unit(segmentBlocks)
-				if b+segmentBlocks >= blocks {
-					ahead = w.n.pair*w.m.Stride - w.m.form.unit(b)
+				ahead := fetchAhead
+				if w.m.form.unit(b)+ahead >= w.m.Stride {
+					ahead += (pair - 1) * w.m.Stride // the groups that follow are expanded beside this one
 				}
-				w.segment(r, g, min(w.n.pair, r.g1-g), b, min(segmentBlocks, blocks-b), ahead)
+				w.segment(r, g, min(pair, r.g1-g), b, min(segmentBlocks, blocks-b), ahead)
 			}
 		}
 		return
 	}
 	for b := 0; b < blocks; b += segmentBlocks {
-		for g := r.g0; g < r.g1; g += w.n.pair {
-			w.segment(r, g, min(w.n.pair, r.g1-g), b, min(segmentBlocks, blocks-b), w.n.pair*w.m.Stride)
+		for g := r.g0; g < r.g1; g += pair {
+			w.segment(r, g, min(pair, r.g1-g), b, min(segmentBlocks, blocks-b), pair*w.m.Stride)
 		}
 	}
 }
 
-// fetchAhead is how far in bytes kernels for few rows fetch ahead of themselves. Less is slower with several rows: 4096 gives
-// two thirds of the speed at 4 rows.
+// fetchAhead is how far in bytes kernels fetch ahead of themselves. Less is slower with several rows: in kernels for few rows
+// 4096 gives two thirds of the speed at 4 rows.
 const fetchAhead = 12288
 
 // runFew multiplies straight from the packed form. Rows that need several passes take a block of groups at a time, small

@@ -17,11 +17,11 @@ TEXT ·expandQ4_0_neon(SB), NOSPLIT, $0-56
 	WORD $0x4f00e5f0 // movi v16.16b, 15
 	WORD $0x4f00e512 // movi v18.16b, 8
 l1:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
 	WORD $0x3dc00000 // ldr q0, [x0, 0]
 	WORD $0x3dc00402 // ldr q2, [x0, 16]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -164,10 +164,10 @@ l1:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l2
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
 	WORD $0x3dc00800 // ldr q0, [x0, 32]
 	WORD $0x3dc00c02 // ldr q2, [x0, 48]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -327,12 +327,12 @@ TEXT ·expandQ4_1_neon(SB), NOSPLIT, $0-56
 	ADD R0, R6
 	WORD $0x4f00e5f0 // movi v16.16b, 15
 l3:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
 	WORD $0x3dc00000 // ldr q0, [x0, 0]
 	WORD $0x3dc00402 // ldr q2, [x0, 16]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -453,10 +453,10 @@ l3:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l4
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
 	WORD $0x3dc00800 // ldr q0, [x0, 32]
 	WORD $0x3dc00c02 // ldr q2, [x0, 48]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -596,12 +596,12 @@ TEXT ·expandQ5_0_neon(SB), NOSPLIT, $0-56
 	WORD $0x4f00e611 // movi v17.16b, 16
 	WORD $0x4f00e612 // movi v18.16b, 16
 l5:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
 	WORD $0x3dc00000 // ldr q0, [x0, 0]
 	WORD $0x3dc00402 // ldr q2, [x0, 16]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -868,11 +868,11 @@ l5:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l6
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
 	WORD $0x3dc00800 // ldr q0, [x0, 32]
 	WORD $0x3dc00c02 // ldr q2, [x0, 48]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -1157,13 +1157,13 @@ TEXT ·expandQ5_1_neon(SB), NOSPLIT, $0-56
 	WORD $0x4f00e5f0 // movi v16.16b, 15
 	WORD $0x4f00e611 // movi v17.16b, 16
 l7:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
 	WORD $0x3dc00000 // ldr q0, [x0, 0]
 	WORD $0x3dc00402 // ldr q2, [x0, 16]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -1408,11 +1408,11 @@ l7:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l8
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
 	WORD $0x3dc00800 // ldr q0, [x0, 32]
 	WORD $0x3dc00c02 // ldr q2, [x0, 48]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -1676,15 +1676,15 @@ TEXT ·expandQ8_0_neon(SB), NOSPLIT, $0-56
 	WORD $0x4f04e410 // movi v16.16b, 128
 	WORD $0x4f04e412 // movi v18.16b, 128
 l9:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
 	WORD $0x3dc00000 // ldr q0, [x0, 0]
 	WORD $0x3dc00402 // ldr q2, [x0, 16]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -1795,14 +1795,14 @@ l9:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l10
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
-	WORD $0xf98180c0 // prfm pldl1keep, [x6, 768]
-	WORD $0xf981a0c0 // prfm pldl1keep, [x6, 832]
-	WORD $0xf981c0c0 // prfm pldl1keep, [x6, 896]
-	WORD $0xf981e0c0 // prfm pldl1keep, [x6, 960]
-	WORD $0xf98200c0 // prfm pldl1keep, [x6, 1024]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
+	WORD $0xf98180c2 // prfm pldl2keep, [x6, 768]
+	WORD $0xf981a0c2 // prfm pldl2keep, [x6, 832]
+	WORD $0xf981c0c2 // prfm pldl2keep, [x6, 896]
+	WORD $0xf981e0c2 // prfm pldl2keep, [x6, 960]
+	WORD $0xf98200c2 // prfm pldl2keep, [x6, 1024]
 	WORD $0x3dc00800 // ldr q0, [x0, 32]
 	WORD $0x3dc00c02 // ldr q2, [x0, 48]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -1934,11 +1934,11 @@ TEXT ·expandIQ4_NL_neon(SB), NOSPLIT, $0-56
 	MOVD $0x7159453526190d01, R7
 	WORD $0x4e181cf2 // ins v18.d[1], x7
 l11:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
 	WORD $0x3dc00000 // ldr q0, [x0, 0]
 	WORD $0x3dc00402 // ldr q2, [x0, 16]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -2081,10 +2081,10 @@ l11:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l12
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
 	WORD $0x3dc00800 // ldr q0, [x0, 32]
 	WORD $0x3dc00c02 // ldr q2, [x0, 48]
 	WORD $0x4e217801 // fcvtl2.4s V1, V0
@@ -2252,11 +2252,11 @@ TEXT ·expandMXFP4_neon(SB), NOSPLIT, $0-56
 	MOVD $0x0020000000200000, R7
 	WORD $0x4e080cf4 // dup v20.2d, x7
 l13:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
 	WORD $0x3dc00004 // ldr q4, [x0, 0]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -2424,10 +2424,10 @@ l13:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l14
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
 	WORD $0x3dc00404 // ldr q4, [x0, 16]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -2595,10 +2595,10 @@ l13:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l14
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
-	WORD $0xf98180c0 // prfm pldl1keep, [x6, 768]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
+	WORD $0xf98180c2 // prfm pldl2keep, [x6, 768]
 	WORD $0x3dc00804 // ldr q4, [x0, 32]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -2766,10 +2766,10 @@ l13:
 	ADD R5, R4
 	SUBS $1, R1
 	BEQ l14
-	WORD $0xf981a0c0 // prfm pldl1keep, [x6, 832]
-	WORD $0xf981c0c0 // prfm pldl1keep, [x6, 896]
-	WORD $0xf981e0c0 // prfm pldl1keep, [x6, 960]
-	WORD $0xf98200c0 // prfm pldl1keep, [x6, 1024]
+	WORD $0xf981a0c2 // prfm pldl2keep, [x6, 832]
+	WORD $0xf981c0c2 // prfm pldl2keep, [x6, 896]
+	WORD $0xf981e0c2 // prfm pldl2keep, [x6, 960]
+	WORD $0xf98200c2 // prfm pldl2keep, [x6, 1024]
 	WORD $0x3dc00c04 // ldr q4, [x0, 48]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -2958,13 +2958,13 @@ TEXT ·expandIQ4_XS_neon(SB), NOSPLIT, $0-56
 	MOVD $0x7159453526190d01, R7
 	WORD $0x4e181cf2 // ins v18.d[1], x7
 l15:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
 	WORD $0x3dc01004 // ldr q4, [x0, 64]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -3120,10 +3120,10 @@ l15:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
 	WORD $0x3dc01404 // ldr q4, [x0, 80]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -3279,10 +3279,10 @@ l15:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
-	WORD $0xf98180c0 // prfm pldl1keep, [x6, 768]
-	WORD $0xf981a0c0 // prfm pldl1keep, [x6, 832]
-	WORD $0xf981c0c0 // prfm pldl1keep, [x6, 896]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
+	WORD $0xf98180c2 // prfm pldl2keep, [x6, 768]
+	WORD $0xf981a0c2 // prfm pldl2keep, [x6, 832]
+	WORD $0xf981c0c2 // prfm pldl2keep, [x6, 896]
 	WORD $0x3dc01804 // ldr q4, [x0, 96]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -3438,10 +3438,10 @@ l15:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf981e0c0 // prfm pldl1keep, [x6, 960]
-	WORD $0xf98200c0 // prfm pldl1keep, [x6, 1024]
-	WORD $0xf98220c0 // prfm pldl1keep, [x6, 1088]
-	WORD $0xf98240c0 // prfm pldl1keep, [x6, 1152]
+	WORD $0xf981e0c2 // prfm pldl2keep, [x6, 960]
+	WORD $0xf98200c2 // prfm pldl2keep, [x6, 1024]
+	WORD $0xf98220c2 // prfm pldl2keep, [x6, 1088]
+	WORD $0xf98240c2 // prfm pldl2keep, [x6, 1152]
 	WORD $0x3dc01c04 // ldr q4, [x0, 112]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -3597,10 +3597,10 @@ l15:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98260c0 // prfm pldl1keep, [x6, 1216]
-	WORD $0xf98280c0 // prfm pldl1keep, [x6, 1280]
-	WORD $0xf982a0c0 // prfm pldl1keep, [x6, 1344]
-	WORD $0xf982c0c0 // prfm pldl1keep, [x6, 1408]
+	WORD $0xf98260c2 // prfm pldl2keep, [x6, 1216]
+	WORD $0xf98280c2 // prfm pldl2keep, [x6, 1280]
+	WORD $0xf982a0c2 // prfm pldl2keep, [x6, 1344]
+	WORD $0xf982c0c2 // prfm pldl2keep, [x6, 1408]
 	WORD $0x3dc02004 // ldr q4, [x0, 128]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -3756,10 +3756,10 @@ l15:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf982e0c0 // prfm pldl1keep, [x6, 1472]
-	WORD $0xf98300c0 // prfm pldl1keep, [x6, 1536]
-	WORD $0xf98320c0 // prfm pldl1keep, [x6, 1600]
-	WORD $0xf98340c0 // prfm pldl1keep, [x6, 1664]
+	WORD $0xf982e0c2 // prfm pldl2keep, [x6, 1472]
+	WORD $0xf98300c2 // prfm pldl2keep, [x6, 1536]
+	WORD $0xf98320c2 // prfm pldl2keep, [x6, 1600]
+	WORD $0xf98340c2 // prfm pldl2keep, [x6, 1664]
 	WORD $0x3dc02404 // ldr q4, [x0, 144]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -3915,10 +3915,10 @@ l15:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98360c0 // prfm pldl1keep, [x6, 1728]
-	WORD $0xf98380c0 // prfm pldl1keep, [x6, 1792]
-	WORD $0xf983a0c0 // prfm pldl1keep, [x6, 1856]
-	WORD $0xf983c0c0 // prfm pldl1keep, [x6, 1920]
+	WORD $0xf98360c2 // prfm pldl2keep, [x6, 1728]
+	WORD $0xf98380c2 // prfm pldl2keep, [x6, 1792]
+	WORD $0xf983a0c2 // prfm pldl2keep, [x6, 1856]
+	WORD $0xf983c0c2 // prfm pldl2keep, [x6, 1920]
 	WORD $0x3dc02804 // ldr q4, [x0, 160]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -4074,10 +4074,10 @@ l15:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf983e0c0 // prfm pldl1keep, [x6, 1984]
-	WORD $0xf98400c0 // prfm pldl1keep, [x6, 2048]
-	WORD $0xf98420c0 // prfm pldl1keep, [x6, 2112]
-	WORD $0xf98440c0 // prfm pldl1keep, [x6, 2176]
+	WORD $0xf983e0c2 // prfm pldl2keep, [x6, 1984]
+	WORD $0xf98400c2 // prfm pldl2keep, [x6, 2048]
+	WORD $0xf98420c2 // prfm pldl2keep, [x6, 2112]
+	WORD $0xf98440c2 // prfm pldl2keep, [x6, 2176]
 	WORD $0x3dc02c04 // ldr q4, [x0, 176]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -4252,13 +4252,13 @@ TEXT ·expandQ2_K_neon(SB), NOSPLIT, $0-56
 	ADD R0, R6
 	WORD $0x4f00e470 // movi v16.16b, 3
 l17:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
 	WORD $0x4f00e5f5 // movi v21.16b, 15
 	WORD $0x3dc01004 // ldr q4, [x0, 64]
 	WORD $0x4e351c84 // and.16b V4, V4, V21
@@ -4470,8 +4470,8 @@ l17:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
 	WORD $0x4f00e5f5 // movi v21.16b, 15
 	WORD $0x3dc01804 // ldr q4, [x0, 96]
 	WORD $0x4e351c84 // and.16b V4, V4, V21
@@ -4715,8 +4715,8 @@ l17:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
 	WORD $0x4f00e5f5 // movi v21.16b, 15
 	WORD $0x3dc02004 // ldr q4, [x0, 128]
 	WORD $0x4e351c84 // and.16b V4, V4, V21
@@ -4960,8 +4960,8 @@ l17:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
-	WORD $0xf98180c0 // prfm pldl1keep, [x6, 768]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
+	WORD $0xf98180c2 // prfm pldl2keep, [x6, 768]
 	WORD $0x4f00e5f5 // movi v21.16b, 15
 	WORD $0x3dc02804 // ldr q4, [x0, 160]
 	WORD $0x4e351c84 // and.16b V4, V4, V21
@@ -5173,8 +5173,8 @@ l17:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf981a0c0 // prfm pldl1keep, [x6, 832]
-	WORD $0xf981c0c0 // prfm pldl1keep, [x6, 896]
+	WORD $0xf981a0c2 // prfm pldl2keep, [x6, 832]
+	WORD $0xf981c0c2 // prfm pldl2keep, [x6, 896]
 	WORD $0x4f00e5f5 // movi v21.16b, 15
 	WORD $0x3dc03004 // ldr q4, [x0, 192]
 	WORD $0x4e351c84 // and.16b V4, V4, V21
@@ -5386,8 +5386,8 @@ l17:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf981e0c0 // prfm pldl1keep, [x6, 960]
-	WORD $0xf98200c0 // prfm pldl1keep, [x6, 1024]
+	WORD $0xf981e0c2 // prfm pldl2keep, [x6, 960]
+	WORD $0xf98200c2 // prfm pldl2keep, [x6, 1024]
 	WORD $0x4f00e5f5 // movi v21.16b, 15
 	WORD $0x3dc03804 // ldr q4, [x0, 224]
 	WORD $0x4e351c84 // and.16b V4, V4, V21
@@ -5631,8 +5631,8 @@ l17:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98220c0 // prfm pldl1keep, [x6, 1088]
-	WORD $0xf98240c0 // prfm pldl1keep, [x6, 1152]
+	WORD $0xf98220c2 // prfm pldl2keep, [x6, 1088]
+	WORD $0xf98240c2 // prfm pldl2keep, [x6, 1152]
 	WORD $0x4f00e5f5 // movi v21.16b, 15
 	WORD $0x3dc04004 // ldr q4, [x0, 256]
 	WORD $0x4e351c84 // and.16b V4, V4, V21
@@ -5876,8 +5876,8 @@ l17:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98260c0 // prfm pldl1keep, [x6, 1216]
-	WORD $0xf98280c0 // prfm pldl1keep, [x6, 1280]
+	WORD $0xf98260c2 // prfm pldl2keep, [x6, 1216]
+	WORD $0xf98280c2 // prfm pldl2keep, [x6, 1280]
 	WORD $0x4f00e5f5 // movi v21.16b, 15
 	WORD $0x3dc04804 // ldr q4, [x0, 288]
 	WORD $0x4e351c84 // and.16b V4, V4, V21
@@ -6110,14 +6110,14 @@ TEXT ·expandQ3_K_neon(SB), NOSPLIT, $0-56
 	WORD $0x4f00e491 // movi v17.16b, 4
 	WORD $0x4f00e492 // movi v18.16b, 4
 l19:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
 	WORD $0x3dc01004 // ldr q4, [x0, 64]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -6426,9 +6426,9 @@ l19:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
 	WORD $0x3dc01804 // ldr q4, [x0, 96]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -6769,9 +6769,9 @@ l19:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
-	WORD $0xf98180c0 // prfm pldl1keep, [x6, 768]
-	WORD $0xf981a0c0 // prfm pldl1keep, [x6, 832]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
+	WORD $0xf98180c2 // prfm pldl2keep, [x6, 768]
+	WORD $0xf981a0c2 // prfm pldl2keep, [x6, 832]
 	WORD $0x3dc02004 // ldr q4, [x0, 128]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -7080,9 +7080,9 @@ l19:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf981c0c0 // prfm pldl1keep, [x6, 896]
-	WORD $0xf981e0c0 // prfm pldl1keep, [x6, 960]
-	WORD $0xf98200c0 // prfm pldl1keep, [x6, 1024]
+	WORD $0xf981c0c2 // prfm pldl2keep, [x6, 896]
+	WORD $0xf981e0c2 // prfm pldl2keep, [x6, 960]
+	WORD $0xf98200c2 // prfm pldl2keep, [x6, 1024]
 	WORD $0x3dc02804 // ldr q4, [x0, 160]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -7391,9 +7391,9 @@ l19:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98220c0 // prfm pldl1keep, [x6, 1088]
-	WORD $0xf98240c0 // prfm pldl1keep, [x6, 1152]
-	WORD $0xf98260c0 // prfm pldl1keep, [x6, 1216]
+	WORD $0xf98220c2 // prfm pldl2keep, [x6, 1088]
+	WORD $0xf98240c2 // prfm pldl2keep, [x6, 1152]
+	WORD $0xf98260c2 // prfm pldl2keep, [x6, 1216]
 	WORD $0x3dc03004 // ldr q4, [x0, 192]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -7702,9 +7702,9 @@ l19:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98280c0 // prfm pldl1keep, [x6, 1280]
-	WORD $0xf982a0c0 // prfm pldl1keep, [x6, 1344]
-	WORD $0xf982c0c0 // prfm pldl1keep, [x6, 1408]
+	WORD $0xf98280c2 // prfm pldl2keep, [x6, 1280]
+	WORD $0xf982a0c2 // prfm pldl2keep, [x6, 1344]
+	WORD $0xf982c0c2 // prfm pldl2keep, [x6, 1408]
 	WORD $0x3dc03804 // ldr q4, [x0, 224]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -8045,9 +8045,9 @@ l19:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf982e0c0 // prfm pldl1keep, [x6, 1472]
-	WORD $0xf98300c0 // prfm pldl1keep, [x6, 1536]
-	WORD $0xf98320c0 // prfm pldl1keep, [x6, 1600]
+	WORD $0xf982e0c2 // prfm pldl2keep, [x6, 1472]
+	WORD $0xf98300c2 // prfm pldl2keep, [x6, 1536]
+	WORD $0xf98320c2 // prfm pldl2keep, [x6, 1600]
 	WORD $0x3dc04004 // ldr q4, [x0, 256]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -8388,9 +8388,9 @@ l19:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98340c0 // prfm pldl1keep, [x6, 1664]
-	WORD $0xf98360c0 // prfm pldl1keep, [x6, 1728]
-	WORD $0xf98380c0 // prfm pldl1keep, [x6, 1792]
+	WORD $0xf98340c2 // prfm pldl2keep, [x6, 1664]
+	WORD $0xf98360c2 // prfm pldl2keep, [x6, 1728]
+	WORD $0xf98380c2 // prfm pldl2keep, [x6, 1792]
 	WORD $0x3dc04804 // ldr q4, [x0, 288]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -8718,15 +8718,15 @@ TEXT ·expandQ4_K_neon(SB), NOSPLIT, $0-56
 	ADD R0, R6
 	WORD $0x4f00e5f0 // movi v16.16b, 15
 l21:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
 	WORD $0x3dc01004 // ldr q4, [x0, 64]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -8879,10 +8879,10 @@ l21:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
-	WORD $0xf98180c0 // prfm pldl1keep, [x6, 768]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
+	WORD $0xf98180c2 // prfm pldl2keep, [x6, 768]
 	WORD $0x3dc01404 // ldr q4, [x0, 80]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -9035,10 +9035,10 @@ l21:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf981a0c0 // prfm pldl1keep, [x6, 832]
-	WORD $0xf981c0c0 // prfm pldl1keep, [x6, 896]
-	WORD $0xf981e0c0 // prfm pldl1keep, [x6, 960]
-	WORD $0xf98200c0 // prfm pldl1keep, [x6, 1024]
+	WORD $0xf981a0c2 // prfm pldl2keep, [x6, 832]
+	WORD $0xf981c0c2 // prfm pldl2keep, [x6, 896]
+	WORD $0xf981e0c2 // prfm pldl2keep, [x6, 960]
+	WORD $0xf98200c2 // prfm pldl2keep, [x6, 1024]
 	WORD $0x3dc01804 // ldr q4, [x0, 96]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -9191,10 +9191,10 @@ l21:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98220c0 // prfm pldl1keep, [x6, 1088]
-	WORD $0xf98240c0 // prfm pldl1keep, [x6, 1152]
-	WORD $0xf98260c0 // prfm pldl1keep, [x6, 1216]
-	WORD $0xf98280c0 // prfm pldl1keep, [x6, 1280]
+	WORD $0xf98220c2 // prfm pldl2keep, [x6, 1088]
+	WORD $0xf98240c2 // prfm pldl2keep, [x6, 1152]
+	WORD $0xf98260c2 // prfm pldl2keep, [x6, 1216]
+	WORD $0xf98280c2 // prfm pldl2keep, [x6, 1280]
 	WORD $0x3dc01c04 // ldr q4, [x0, 112]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -9347,10 +9347,10 @@ l21:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf982a0c0 // prfm pldl1keep, [x6, 1344]
-	WORD $0xf982c0c0 // prfm pldl1keep, [x6, 1408]
-	WORD $0xf982e0c0 // prfm pldl1keep, [x6, 1472]
-	WORD $0xf98300c0 // prfm pldl1keep, [x6, 1536]
+	WORD $0xf982a0c2 // prfm pldl2keep, [x6, 1344]
+	WORD $0xf982c0c2 // prfm pldl2keep, [x6, 1408]
+	WORD $0xf982e0c2 // prfm pldl2keep, [x6, 1472]
+	WORD $0xf98300c2 // prfm pldl2keep, [x6, 1536]
 	WORD $0x3dc02004 // ldr q4, [x0, 128]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -9503,10 +9503,10 @@ l21:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98320c0 // prfm pldl1keep, [x6, 1600]
-	WORD $0xf98340c0 // prfm pldl1keep, [x6, 1664]
-	WORD $0xf98360c0 // prfm pldl1keep, [x6, 1728]
-	WORD $0xf98380c0 // prfm pldl1keep, [x6, 1792]
+	WORD $0xf98320c2 // prfm pldl2keep, [x6, 1600]
+	WORD $0xf98340c2 // prfm pldl2keep, [x6, 1664]
+	WORD $0xf98360c2 // prfm pldl2keep, [x6, 1728]
+	WORD $0xf98380c2 // prfm pldl2keep, [x6, 1792]
 	WORD $0x3dc02404 // ldr q4, [x0, 144]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -9659,10 +9659,10 @@ l21:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf983a0c0 // prfm pldl1keep, [x6, 1856]
-	WORD $0xf983c0c0 // prfm pldl1keep, [x6, 1920]
-	WORD $0xf983e0c0 // prfm pldl1keep, [x6, 1984]
-	WORD $0xf98400c0 // prfm pldl1keep, [x6, 2048]
+	WORD $0xf983a0c2 // prfm pldl2keep, [x6, 1856]
+	WORD $0xf983c0c2 // prfm pldl2keep, [x6, 1920]
+	WORD $0xf983e0c2 // prfm pldl2keep, [x6, 1984]
+	WORD $0xf98400c2 // prfm pldl2keep, [x6, 2048]
 	WORD $0x3dc02804 // ldr q4, [x0, 160]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -9815,10 +9815,10 @@ l21:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98420c0 // prfm pldl1keep, [x6, 2112]
-	WORD $0xf98440c0 // prfm pldl1keep, [x6, 2176]
-	WORD $0xf98460c0 // prfm pldl1keep, [x6, 2240]
-	WORD $0xf98480c0 // prfm pldl1keep, [x6, 2304]
+	WORD $0xf98420c2 // prfm pldl2keep, [x6, 2112]
+	WORD $0xf98440c2 // prfm pldl2keep, [x6, 2176]
+	WORD $0xf98460c2 // prfm pldl2keep, [x6, 2240]
+	WORD $0xf98480c2 // prfm pldl2keep, [x6, 2304]
 	WORD $0x3dc02c04 // ldr q4, [x0, 176]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -9991,16 +9991,16 @@ TEXT ·expandQ5_K_neon(SB), NOSPLIT, $0-56
 	WORD $0x4f00e5f0 // movi v16.16b, 15
 	WORD $0x4f00e611 // movi v17.16b, 16
 l23:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
 	WORD $0x3dc01004 // ldr q4, [x0, 64]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -10281,11 +10281,11 @@ l23:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
-	WORD $0xf98180c0 // prfm pldl1keep, [x6, 768]
-	WORD $0xf981a0c0 // prfm pldl1keep, [x6, 832]
-	WORD $0xf981c0c0 // prfm pldl1keep, [x6, 896]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
+	WORD $0xf98180c2 // prfm pldl2keep, [x6, 768]
+	WORD $0xf981a0c2 // prfm pldl2keep, [x6, 832]
+	WORD $0xf981c0c2 // prfm pldl2keep, [x6, 896]
 	WORD $0x3dc01404 // ldr q4, [x0, 80]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -10566,11 +10566,11 @@ l23:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf981e0c0 // prfm pldl1keep, [x6, 960]
-	WORD $0xf98200c0 // prfm pldl1keep, [x6, 1024]
-	WORD $0xf98220c0 // prfm pldl1keep, [x6, 1088]
-	WORD $0xf98240c0 // prfm pldl1keep, [x6, 1152]
-	WORD $0xf98260c0 // prfm pldl1keep, [x6, 1216]
+	WORD $0xf981e0c2 // prfm pldl2keep, [x6, 960]
+	WORD $0xf98200c2 // prfm pldl2keep, [x6, 1024]
+	WORD $0xf98220c2 // prfm pldl2keep, [x6, 1088]
+	WORD $0xf98240c2 // prfm pldl2keep, [x6, 1152]
+	WORD $0xf98260c2 // prfm pldl2keep, [x6, 1216]
 	WORD $0x3dc01804 // ldr q4, [x0, 96]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -10851,11 +10851,11 @@ l23:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98280c0 // prfm pldl1keep, [x6, 1280]
-	WORD $0xf982a0c0 // prfm pldl1keep, [x6, 1344]
-	WORD $0xf982c0c0 // prfm pldl1keep, [x6, 1408]
-	WORD $0xf982e0c0 // prfm pldl1keep, [x6, 1472]
-	WORD $0xf98300c0 // prfm pldl1keep, [x6, 1536]
+	WORD $0xf98280c2 // prfm pldl2keep, [x6, 1280]
+	WORD $0xf982a0c2 // prfm pldl2keep, [x6, 1344]
+	WORD $0xf982c0c2 // prfm pldl2keep, [x6, 1408]
+	WORD $0xf982e0c2 // prfm pldl2keep, [x6, 1472]
+	WORD $0xf98300c2 // prfm pldl2keep, [x6, 1536]
 	WORD $0x3dc01c04 // ldr q4, [x0, 112]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -11136,11 +11136,11 @@ l23:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98320c0 // prfm pldl1keep, [x6, 1600]
-	WORD $0xf98340c0 // prfm pldl1keep, [x6, 1664]
-	WORD $0xf98360c0 // prfm pldl1keep, [x6, 1728]
-	WORD $0xf98380c0 // prfm pldl1keep, [x6, 1792]
-	WORD $0xf983a0c0 // prfm pldl1keep, [x6, 1856]
+	WORD $0xf98320c2 // prfm pldl2keep, [x6, 1600]
+	WORD $0xf98340c2 // prfm pldl2keep, [x6, 1664]
+	WORD $0xf98360c2 // prfm pldl2keep, [x6, 1728]
+	WORD $0xf98380c2 // prfm pldl2keep, [x6, 1792]
+	WORD $0xf983a0c2 // prfm pldl2keep, [x6, 1856]
 	WORD $0x3dc02004 // ldr q4, [x0, 128]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -11389,11 +11389,11 @@ l23:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf983c0c0 // prfm pldl1keep, [x6, 1920]
-	WORD $0xf983e0c0 // prfm pldl1keep, [x6, 1984]
-	WORD $0xf98400c0 // prfm pldl1keep, [x6, 2048]
-	WORD $0xf98420c0 // prfm pldl1keep, [x6, 2112]
-	WORD $0xf98440c0 // prfm pldl1keep, [x6, 2176]
+	WORD $0xf983c0c2 // prfm pldl2keep, [x6, 1920]
+	WORD $0xf983e0c2 // prfm pldl2keep, [x6, 1984]
+	WORD $0xf98400c2 // prfm pldl2keep, [x6, 2048]
+	WORD $0xf98420c2 // prfm pldl2keep, [x6, 2112]
+	WORD $0xf98440c2 // prfm pldl2keep, [x6, 2176]
 	WORD $0x3dc02404 // ldr q4, [x0, 144]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -11674,11 +11674,11 @@ l23:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98460c0 // prfm pldl1keep, [x6, 2240]
-	WORD $0xf98480c0 // prfm pldl1keep, [x6, 2304]
-	WORD $0xf984a0c0 // prfm pldl1keep, [x6, 2368]
-	WORD $0xf984c0c0 // prfm pldl1keep, [x6, 2432]
-	WORD $0xf984e0c0 // prfm pldl1keep, [x6, 2496]
+	WORD $0xf98460c2 // prfm pldl2keep, [x6, 2240]
+	WORD $0xf98480c2 // prfm pldl2keep, [x6, 2304]
+	WORD $0xf984a0c2 // prfm pldl2keep, [x6, 2368]
+	WORD $0xf984c0c2 // prfm pldl2keep, [x6, 2432]
+	WORD $0xf984e0c2 // prfm pldl2keep, [x6, 2496]
 	WORD $0x3dc02804 // ldr q4, [x0, 160]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -11959,11 +11959,11 @@ l23:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98500c0 // prfm pldl1keep, [x6, 2560]
-	WORD $0xf98520c0 // prfm pldl1keep, [x6, 2624]
-	WORD $0xf98540c0 // prfm pldl1keep, [x6, 2688]
-	WORD $0xf98560c0 // prfm pldl1keep, [x6, 2752]
-	WORD $0xf98580c0 // prfm pldl1keep, [x6, 2816]
+	WORD $0xf98500c2 // prfm pldl2keep, [x6, 2560]
+	WORD $0xf98520c2 // prfm pldl2keep, [x6, 2624]
+	WORD $0xf98540c2 // prfm pldl2keep, [x6, 2688]
+	WORD $0xf98560c2 // prfm pldl2keep, [x6, 2752]
+	WORD $0xf98580c2 // prfm pldl2keep, [x6, 2816]
 	WORD $0x3dc02c04 // ldr q4, [x0, 176]
 	WORD $0x2f08a480 // shll.8h 0 V0, V4
 	WORD $0x6f08a482 // shll2.8h 0 V2, V4
@@ -12265,17 +12265,17 @@ TEXT ·expandQ6_K_neon(SB), NOSPLIT, $0-56
 	WORD $0x4f01e611 // movi v17.16b, 48
 	WORD $0x4f01e412 // movi v18.16b, 32
 l25:
-	WORD $0xf98000c0 // prfm pldl1keep, [x6, 0]
-	WORD $0xf98020c0 // prfm pldl1keep, [x6, 64]
-	WORD $0xf98040c0 // prfm pldl1keep, [x6, 128]
-	WORD $0xf98060c0 // prfm pldl1keep, [x6, 192]
-	WORD $0xf98080c0 // prfm pldl1keep, [x6, 256]
-	WORD $0xf980a0c0 // prfm pldl1keep, [x6, 320]
-	WORD $0xf980c0c0 // prfm pldl1keep, [x6, 384]
-	WORD $0xf980e0c0 // prfm pldl1keep, [x6, 448]
-	WORD $0xf98100c0 // prfm pldl1keep, [x6, 512]
-	WORD $0xf98120c0 // prfm pldl1keep, [x6, 576]
-	WORD $0xf98140c0 // prfm pldl1keep, [x6, 640]
+	WORD $0xf98000c2 // prfm pldl2keep, [x6, 0]
+	WORD $0xf98020c2 // prfm pldl2keep, [x6, 64]
+	WORD $0xf98040c2 // prfm pldl2keep, [x6, 128]
+	WORD $0xf98060c2 // prfm pldl2keep, [x6, 192]
+	WORD $0xf98080c2 // prfm pldl2keep, [x6, 256]
+	WORD $0xf980a0c2 // prfm pldl2keep, [x6, 320]
+	WORD $0xf980c0c2 // prfm pldl2keep, [x6, 384]
+	WORD $0xf980e0c2 // prfm pldl2keep, [x6, 448]
+	WORD $0xf98100c2 // prfm pldl2keep, [x6, 512]
+	WORD $0xf98120c2 // prfm pldl2keep, [x6, 576]
+	WORD $0xf98140c2 // prfm pldl2keep, [x6, 640]
 	WORD $0x3dc01004 // ldr q4, [x0, 64]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -12584,12 +12584,12 @@ l25:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98160c0 // prfm pldl1keep, [x6, 704]
-	WORD $0xf98180c0 // prfm pldl1keep, [x6, 768]
-	WORD $0xf981a0c0 // prfm pldl1keep, [x6, 832]
-	WORD $0xf981c0c0 // prfm pldl1keep, [x6, 896]
-	WORD $0xf981e0c0 // prfm pldl1keep, [x6, 960]
-	WORD $0xf98200c0 // prfm pldl1keep, [x6, 1024]
+	WORD $0xf98160c2 // prfm pldl2keep, [x6, 704]
+	WORD $0xf98180c2 // prfm pldl2keep, [x6, 768]
+	WORD $0xf981a0c2 // prfm pldl2keep, [x6, 832]
+	WORD $0xf981c0c2 // prfm pldl2keep, [x6, 896]
+	WORD $0xf981e0c2 // prfm pldl2keep, [x6, 960]
+	WORD $0xf98200c2 // prfm pldl2keep, [x6, 1024]
 	WORD $0x3dc01804 // ldr q4, [x0, 96]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -12898,12 +12898,12 @@ l25:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98220c0 // prfm pldl1keep, [x6, 1088]
-	WORD $0xf98240c0 // prfm pldl1keep, [x6, 1152]
-	WORD $0xf98260c0 // prfm pldl1keep, [x6, 1216]
-	WORD $0xf98280c0 // prfm pldl1keep, [x6, 1280]
-	WORD $0xf982a0c0 // prfm pldl1keep, [x6, 1344]
-	WORD $0xf982c0c0 // prfm pldl1keep, [x6, 1408]
+	WORD $0xf98220c2 // prfm pldl2keep, [x6, 1088]
+	WORD $0xf98240c2 // prfm pldl2keep, [x6, 1152]
+	WORD $0xf98260c2 // prfm pldl2keep, [x6, 1216]
+	WORD $0xf98280c2 // prfm pldl2keep, [x6, 1280]
+	WORD $0xf982a0c2 // prfm pldl2keep, [x6, 1344]
+	WORD $0xf982c0c2 // prfm pldl2keep, [x6, 1408]
 	WORD $0x3dc02004 // ldr q4, [x0, 128]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -13180,12 +13180,12 @@ l25:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf982e0c0 // prfm pldl1keep, [x6, 1472]
-	WORD $0xf98300c0 // prfm pldl1keep, [x6, 1536]
-	WORD $0xf98320c0 // prfm pldl1keep, [x6, 1600]
-	WORD $0xf98340c0 // prfm pldl1keep, [x6, 1664]
-	WORD $0xf98360c0 // prfm pldl1keep, [x6, 1728]
-	WORD $0xf98380c0 // prfm pldl1keep, [x6, 1792]
+	WORD $0xf982e0c2 // prfm pldl2keep, [x6, 1472]
+	WORD $0xf98300c2 // prfm pldl2keep, [x6, 1536]
+	WORD $0xf98320c2 // prfm pldl2keep, [x6, 1600]
+	WORD $0xf98340c2 // prfm pldl2keep, [x6, 1664]
+	WORD $0xf98360c2 // prfm pldl2keep, [x6, 1728]
+	WORD $0xf98380c2 // prfm pldl2keep, [x6, 1792]
 	WORD $0x3dc02804 // ldr q4, [x0, 160]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -13494,12 +13494,12 @@ l25:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf983a0c0 // prfm pldl1keep, [x6, 1856]
-	WORD $0xf983c0c0 // prfm pldl1keep, [x6, 1920]
-	WORD $0xf983e0c0 // prfm pldl1keep, [x6, 1984]
-	WORD $0xf98400c0 // prfm pldl1keep, [x6, 2048]
-	WORD $0xf98420c0 // prfm pldl1keep, [x6, 2112]
-	WORD $0xf98440c0 // prfm pldl1keep, [x6, 2176]
+	WORD $0xf983a0c2 // prfm pldl2keep, [x6, 1856]
+	WORD $0xf983c0c2 // prfm pldl2keep, [x6, 1920]
+	WORD $0xf983e0c2 // prfm pldl2keep, [x6, 1984]
+	WORD $0xf98400c2 // prfm pldl2keep, [x6, 2048]
+	WORD $0xf98420c2 // prfm pldl2keep, [x6, 2112]
+	WORD $0xf98440c2 // prfm pldl2keep, [x6, 2176]
 	WORD $0x3dc03004 // ldr q4, [x0, 192]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -13808,12 +13808,12 @@ l25:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98460c0 // prfm pldl1keep, [x6, 2240]
-	WORD $0xf98480c0 // prfm pldl1keep, [x6, 2304]
-	WORD $0xf984a0c0 // prfm pldl1keep, [x6, 2368]
-	WORD $0xf984c0c0 // prfm pldl1keep, [x6, 2432]
-	WORD $0xf984e0c0 // prfm pldl1keep, [x6, 2496]
-	WORD $0xf98500c0 // prfm pldl1keep, [x6, 2560]
+	WORD $0xf98460c2 // prfm pldl2keep, [x6, 2240]
+	WORD $0xf98480c2 // prfm pldl2keep, [x6, 2304]
+	WORD $0xf984a0c2 // prfm pldl2keep, [x6, 2368]
+	WORD $0xf984c0c2 // prfm pldl2keep, [x6, 2432]
+	WORD $0xf984e0c2 // prfm pldl2keep, [x6, 2496]
+	WORD $0xf98500c2 // prfm pldl2keep, [x6, 2560]
 	WORD $0x3dc03804 // ldr q4, [x0, 224]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -14122,12 +14122,12 @@ l25:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf98520c0 // prfm pldl1keep, [x6, 2624]
-	WORD $0xf98540c0 // prfm pldl1keep, [x6, 2688]
-	WORD $0xf98560c0 // prfm pldl1keep, [x6, 2752]
-	WORD $0xf98580c0 // prfm pldl1keep, [x6, 2816]
-	WORD $0xf985a0c0 // prfm pldl1keep, [x6, 2880]
-	WORD $0xf985c0c0 // prfm pldl1keep, [x6, 2944]
+	WORD $0xf98520c2 // prfm pldl2keep, [x6, 2624]
+	WORD $0xf98540c2 // prfm pldl2keep, [x6, 2688]
+	WORD $0xf98560c2 // prfm pldl2keep, [x6, 2752]
+	WORD $0xf98580c2 // prfm pldl2keep, [x6, 2816]
+	WORD $0xf985a0c2 // prfm pldl2keep, [x6, 2880]
+	WORD $0xf985c0c2 // prfm pldl2keep, [x6, 2944]
 	WORD $0x3dc04004 // ldr q4, [x0, 256]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -14404,12 +14404,12 @@ l25:
 	WORD $0x3d807c43 // str q3, [x2, 496]
 	ADD R3, R2
 	ADD R5, R4
-	WORD $0xf985e0c0 // prfm pldl1keep, [x6, 3008]
-	WORD $0xf98600c0 // prfm pldl1keep, [x6, 3072]
-	WORD $0xf98620c0 // prfm pldl1keep, [x6, 3136]
-	WORD $0xf98640c0 // prfm pldl1keep, [x6, 3200]
-	WORD $0xf98660c0 // prfm pldl1keep, [x6, 3264]
-	WORD $0xf98680c0 // prfm pldl1keep, [x6, 3328]
+	WORD $0xf985e0c2 // prfm pldl2keep, [x6, 3008]
+	WORD $0xf98600c2 // prfm pldl2keep, [x6, 3072]
+	WORD $0xf98620c2 // prfm pldl2keep, [x6, 3136]
+	WORD $0xf98640c2 // prfm pldl2keep, [x6, 3200]
+	WORD $0xf98660c2 // prfm pldl2keep, [x6, 3264]
+	WORD $0xf98680c2 // prfm pldl2keep, [x6, 3328]
 	WORD $0x3dc04804 // ldr q4, [x0, 288]
 	WORD $0x0f08a480 // shll.8h 0 V0, V4
 	WORD $0x4f08a482 // shll2.8h 0 V2, V4
@@ -18362,7 +18362,7 @@ l56:
 	WORD $0x3dc00411 // ldr q17, [x0, 16]
 	WORD $0x3dc00812 // ldr q18, [x0, 32]
 	WORD $0x3dc00c13 // ldr q19, [x0, 48]
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f981221 // fmla.4s V1, V17, V24[0]
 	WORD $0x4f981242 // fmla.4s V2, V18, V24[0]
@@ -18371,7 +18371,7 @@ l56:
 	WORD $0x3dc01411 // ldr q17, [x0, 80]
 	WORD $0x3dc01812 // ldr q18, [x0, 96]
 	WORD $0x3dc01c13 // ldr q19, [x0, 112]
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4fb81200 // fmla.4s V0, V16, V24[1]
 	WORD $0x4fb81221 // fmla.4s V1, V17, V24[1]
 	WORD $0x4fb81242 // fmla.4s V2, V18, V24[1]
@@ -18380,7 +18380,7 @@ l56:
 	WORD $0x3dc02411 // ldr q17, [x0, 144]
 	WORD $0x3dc02812 // ldr q18, [x0, 160]
 	WORD $0x3dc02c13 // ldr q19, [x0, 176]
-	WORD $0xf9844000 // prfm pldl1keep, [x0, 2176]
+	WORD $0xf9984002 // prfm pldl2keep, [x0, 12416]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f981a21 // fmla.4s V1, V17, V24[2]
 	WORD $0x4f981a42 // fmla.4s V2, V18, V24[2]
@@ -18389,7 +18389,7 @@ l56:
 	WORD $0x3dc03411 // ldr q17, [x0, 208]
 	WORD $0x3dc03812 // ldr q18, [x0, 224]
 	WORD $0x3dc03c13 // ldr q19, [x0, 240]
-	WORD $0xf9846000 // prfm pldl1keep, [x0, 2240]
+	WORD $0xf9986002 // prfm pldl2keep, [x0, 12480]
 	WORD $0x4fb81a00 // fmla.4s V0, V16, V24[3]
 	WORD $0x4fb81a21 // fmla.4s V1, V17, V24[3]
 	WORD $0x4fb81a42 // fmla.4s V2, V18, V24[3]
@@ -18407,7 +18407,7 @@ l58:
 	WORD $0x3dc00411 // ldr q17, [x0, 16]
 	WORD $0x3dc00812 // ldr q18, [x0, 32]
 	WORD $0x3dc00c13 // ldr q19, [x0, 48]
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f981221 // fmla.4s V1, V17, V24[0]
 	WORD $0x4f981242 // fmla.4s V2, V18, V24[0]
@@ -18475,7 +18475,7 @@ l61:
 	WORD $0x3dc00411 // ldr q17, [x0, 16]
 	WORD $0x3dc00812 // ldr q18, [x0, 32]
 	WORD $0x3dc00c13 // ldr q19, [x0, 48]
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f981222 // fmla.4s V2, V17, V24[0]
@@ -18488,7 +18488,7 @@ l61:
 	WORD $0x3dc01411 // ldr q17, [x0, 80]
 	WORD $0x3dc01812 // ldr q18, [x0, 96]
 	WORD $0x3dc01c13 // ldr q19, [x0, 112]
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4fb81200 // fmla.4s V0, V16, V24[1]
 	WORD $0x4fb91201 // fmla.4s V1, V16, V25[1]
 	WORD $0x4fb81222 // fmla.4s V2, V17, V24[1]
@@ -18501,7 +18501,7 @@ l61:
 	WORD $0x3dc02411 // ldr q17, [x0, 144]
 	WORD $0x3dc02812 // ldr q18, [x0, 160]
 	WORD $0x3dc02c13 // ldr q19, [x0, 176]
-	WORD $0xf9844000 // prfm pldl1keep, [x0, 2176]
+	WORD $0xf9984002 // prfm pldl2keep, [x0, 12416]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f991a01 // fmla.4s V1, V16, V25[2]
 	WORD $0x4f981a22 // fmla.4s V2, V17, V24[2]
@@ -18514,7 +18514,7 @@ l61:
 	WORD $0x3dc03411 // ldr q17, [x0, 208]
 	WORD $0x3dc03812 // ldr q18, [x0, 224]
 	WORD $0x3dc03c13 // ldr q19, [x0, 240]
-	WORD $0xf9846000 // prfm pldl1keep, [x0, 2240]
+	WORD $0xf9986002 // prfm pldl2keep, [x0, 12480]
 	WORD $0x4fb81a00 // fmla.4s V0, V16, V24[3]
 	WORD $0x4fb91a01 // fmla.4s V1, V16, V25[3]
 	WORD $0x4fb81a22 // fmla.4s V2, V17, V24[3]
@@ -18538,7 +18538,7 @@ l63:
 	WORD $0x3dc00411 // ldr q17, [x0, 16]
 	WORD $0x3dc00812 // ldr q18, [x0, 32]
 	WORD $0x3dc00c13 // ldr q19, [x0, 48]
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f981222 // fmla.4s V2, V17, V24[0]
@@ -18641,7 +18641,7 @@ l66:
 	WORD $0x3dc00411 // ldr q17, [x0, 16]
 	WORD $0x3dc00812 // ldr q18, [x0, 32]
 	WORD $0x3dc00c13 // ldr q19, [x0, 48]
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f9a1202 // fmla.4s V2, V16, V26[0]
@@ -18662,7 +18662,7 @@ l66:
 	WORD $0x3dc01411 // ldr q17, [x0, 80]
 	WORD $0x3dc01812 // ldr q18, [x0, 96]
 	WORD $0x3dc01c13 // ldr q19, [x0, 112]
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4fb81200 // fmla.4s V0, V16, V24[1]
 	WORD $0x4fb91201 // fmla.4s V1, V16, V25[1]
 	WORD $0x4fba1202 // fmla.4s V2, V16, V26[1]
@@ -18683,7 +18683,7 @@ l66:
 	WORD $0x3dc02411 // ldr q17, [x0, 144]
 	WORD $0x3dc02812 // ldr q18, [x0, 160]
 	WORD $0x3dc02c13 // ldr q19, [x0, 176]
-	WORD $0xf9844000 // prfm pldl1keep, [x0, 2176]
+	WORD $0xf9984002 // prfm pldl2keep, [x0, 12416]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f991a01 // fmla.4s V1, V16, V25[2]
 	WORD $0x4f9a1a02 // fmla.4s V2, V16, V26[2]
@@ -18704,7 +18704,7 @@ l66:
 	WORD $0x3dc03411 // ldr q17, [x0, 208]
 	WORD $0x3dc03812 // ldr q18, [x0, 224]
 	WORD $0x3dc03c13 // ldr q19, [x0, 240]
-	WORD $0xf9846000 // prfm pldl1keep, [x0, 2240]
+	WORD $0xf9986002 // prfm pldl2keep, [x0, 12480]
 	WORD $0x4fb81a00 // fmla.4s V0, V16, V24[3]
 	WORD $0x4fb91a01 // fmla.4s V1, V16, V25[3]
 	WORD $0x4fba1a02 // fmla.4s V2, V16, V26[3]
@@ -18740,7 +18740,7 @@ l68:
 	WORD $0x3dc00411 // ldr q17, [x0, 16]
 	WORD $0x3dc00812 // ldr q18, [x0, 32]
 	WORD $0x3dc00c13 // ldr q19, [x0, 48]
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f9a1202 // fmla.4s V2, V16, V26[0]
@@ -18866,7 +18866,7 @@ l71:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f981221 // fmla.4s V1, V17, V24[0]
 	WORD $0x4f981242 // fmla.4s V2, V18, V24[0]
@@ -18887,7 +18887,7 @@ l71:
 	WORD $0x3dc01412 // ldr q18, [x0, 80]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f981a21 // fmla.4s V1, V17, V24[2]
 	WORD $0x4f981a42 // fmla.4s V2, V18, V24[2]
@@ -18917,7 +18917,7 @@ l73:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f981221 // fmla.4s V1, V17, V24[0]
 	WORD $0x4f981242 // fmla.4s V2, V18, V24[0]
@@ -18987,7 +18987,7 @@ l76:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f981222 // fmla.4s V2, V17, V24[0]
@@ -19016,7 +19016,7 @@ l76:
 	WORD $0x3dc01412 // ldr q18, [x0, 80]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f991a01 // fmla.4s V1, V16, V25[2]
 	WORD $0x4f981a22 // fmla.4s V2, V17, V24[2]
@@ -19056,7 +19056,7 @@ l78:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f981222 // fmla.4s V2, V17, V24[0]
@@ -19161,7 +19161,7 @@ l81:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f9a1202 // fmla.4s V2, V16, V26[0]
@@ -19206,7 +19206,7 @@ l81:
 	WORD $0x3dc01412 // ldr q18, [x0, 80]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f991a01 // fmla.4s V1, V16, V25[2]
 	WORD $0x4f9a1a02 // fmla.4s V2, V16, V26[2]
@@ -19266,7 +19266,7 @@ l83:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x4e217a53 // fcvtl2.4s V19, V18
 	WORD $0x0e217a52 // fcvtl.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f9a1202 // fmla.4s V2, V16, V26[0]
@@ -19392,7 +19392,7 @@ l86:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f981221 // fmla.4s V1, V17, V24[0]
 	WORD $0x4f981242 // fmla.4s V2, V18, V24[0]
@@ -19413,7 +19413,7 @@ l86:
 	WORD $0x3dc01412 // ldr q18, [x0, 80]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f981a21 // fmla.4s V1, V17, V24[2]
 	WORD $0x4f981a42 // fmla.4s V2, V18, V24[2]
@@ -19443,7 +19443,7 @@ l88:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f981221 // fmla.4s V1, V17, V24[0]
 	WORD $0x4f981242 // fmla.4s V2, V18, V24[0]
@@ -19513,7 +19513,7 @@ l91:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f981222 // fmla.4s V2, V17, V24[0]
@@ -19542,7 +19542,7 @@ l91:
 	WORD $0x3dc01412 // ldr q18, [x0, 80]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f991a01 // fmla.4s V1, V16, V25[2]
 	WORD $0x4f981a22 // fmla.4s V2, V17, V24[2]
@@ -19582,7 +19582,7 @@ l93:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f981222 // fmla.4s V2, V17, V24[0]
@@ -19687,7 +19687,7 @@ l96:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f9a1202 // fmla.4s V2, V16, V26[0]
@@ -19732,7 +19732,7 @@ l96:
 	WORD $0x3dc01412 // ldr q18, [x0, 80]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9842000 // prfm pldl1keep, [x0, 2112]
+	WORD $0xf9982002 // prfm pldl2keep, [x0, 12352]
 	WORD $0x4f981a00 // fmla.4s V0, V16, V24[2]
 	WORD $0x4f991a01 // fmla.4s V1, V16, V25[2]
 	WORD $0x4f9a1a02 // fmla.4s V2, V16, V26[2]
@@ -19792,7 +19792,7 @@ l98:
 	WORD $0x3dc00412 // ldr q18, [x0, 16]
 	WORD $0x6e613a53 // shll2.4s V19, V18
 	WORD $0x2e613a52 // shll.4s V18, V18
-	WORD $0xf9840000 // prfm pldl1keep, [x0, 2048]
+	WORD $0xf9980002 // prfm pldl2keep, [x0, 12288]
 	WORD $0x4f981200 // fmla.4s V0, V16, V24[0]
 	WORD $0x4f991201 // fmla.4s V1, V16, V25[0]
 	WORD $0x4f9a1202 // fmla.4s V2, V16, V26[0]

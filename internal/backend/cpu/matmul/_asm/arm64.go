@@ -85,7 +85,7 @@ func (c *code) lds(d, base int) {
 }
 
 func (c *code) prefetch(base, at int) {
-	c.word(0xf9800000|uint32(at/8)<<10|uint32(base)<<5, "prfm pldl1keep, [x%d, %d]", base, at)
+	c.word(0xf9800002|uint32(at/8)<<10|uint32(base)<<5, "prfm pldl2keep, [x%d, %d]", base, at)
 }
 
 func (c *code) dupGeneral(d, r int) {

@@ -34,7 +34,7 @@ func expandersAVX2() {
 		fetched := 0
 		for b := range f.blocks {
 			for end := (f.head + (b+1)*f.body) / 64; fetched < end; fetched++ {
-				PREFETCHT0(mem(ahead, 64*fetched))
+				PREFETCHT1(mem(ahead, 64*fetched))
 			}
 			for h := range 2 {
 				u.scales2(b, h, s)

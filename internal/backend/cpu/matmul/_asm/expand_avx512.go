@@ -280,7 +280,7 @@ func expandersAVX512() {
 		fetched := 0
 		for b := range f.blocks {
 			for end := (f.head + (b+1)*f.body) / 64; fetched < end; fetched++ {
-				PREFETCHT0(mem(ahead, 64*fetched))
+				PREFETCHT1(mem(ahead, 64*fetched))
 			}
 			f.scale(u, b)
 			for i := range f.scales {

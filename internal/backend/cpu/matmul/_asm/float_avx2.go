@@ -44,7 +44,7 @@ func floatAVX2(name, typ string, size int, groups, rows int) {
 				VPSLLD(U8(16), W[h], W[h])
 			}
 			if h%2 == 0 && i*size%64 == 0 {
-				PREFETCHT0(w.at(h/2, i*size+2048))
+				PREFETCHT1(w.at(h/2, i*size+fetchAhead))
 			}
 		}
 		for m := range rows {

@@ -54,7 +54,7 @@ func floatAVX512(name string, size int, load func(Mem, vec), groups, rows int) {
 		for g := range groups {
 			load(w.at(g, i*size), W[g])
 			if i*size%64 == 0 {
-				PREFETCHT0(w.at(g, i*size+2048))
+				PREFETCHT1(w.at(g, i*size+fetchAhead))
 			}
 		}
 		for m := range rows {

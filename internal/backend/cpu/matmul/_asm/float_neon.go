@@ -40,7 +40,7 @@ func (c *code) float(name, typ string, size, rows int) {
 			}
 		}
 		if i*size%64 == 0 {
-			c.prefetch(0, i*size+2048)
+			c.prefetch(0, i*size+fetchAhead)
 		}
 		for v := range 4 {
 			for m := range rows {

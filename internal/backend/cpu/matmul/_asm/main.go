@@ -14,6 +14,10 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// fetchAhead is how far in bytes ahead of themselves kernels fetch float weights, into the second-level cache: a fetch into
+// the first waits for one of few places, and holds up the loads behind it. The package's constant of the name is for the others.
+const fetchAhead = 12288
+
 var parts = map[string]func(){
 	"tile_avx512":     tilesAVX512,
 	"few_avx512":      fewAVX512,

@@ -256,7 +256,7 @@ func (n *neon) shift(r reg, bits int) {
 }
 
 func (n *neon) prefetch(m mem) {
-	n.ins(func() string { return fmt.Sprintf("PRFM %d(%v), PLDL1KEEP", m.disp, m.base) }, g(m.base))
+	n.ins(func() string { return fmt.Sprintf("PRFM %d(%v), PLDL2KEEP", m.disp, m.base) }, g(m.base))
 }
 
 func (n *neon) keep(func()) {} // a load of 16 bytes beside each use costs less than what it is used for
