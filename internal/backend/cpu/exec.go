@@ -27,7 +27,8 @@ type exec struct {
 	ropes   []ropeTable
 	pages   [][]byte // by group
 	slots   []float32
-	scratch [][]byte // by thread
+	scratch [][]byte     // by thread
+	reaches []reachTable // by thread
 	passes  []pass
 	expertScratch
 
@@ -86,6 +87,9 @@ func (e *exec) build() (err error) {
 	}
 	if err := e.allocate(); err != nil {
 		return err
+	}
+	for range e.pool.n {
+		e.reaches = append(e.reaches, newReachTable(e.weights))
 	}
 	for _, r := range p.Routes {
 		n := e.opt.MaxRows * r.TopK

@@ -136,7 +136,7 @@ func (p *expertsPass) gatherRows(_, lo, hi int) {
 }
 
 // multiplyGateUp computes groups [lo,hi) of the active experts' gate and up matrices laid end to end.
-func (p *expertsPass) multiplyGateUp(_, lo, hi int) {
+func (p *expertsPass) multiplyGateUp(worker, lo, hi int) {
 	groups := p.gate.m[0].Groups
 	for lo < hi {
 		i, g0 := lo/groups, lo%groups
@@ -147,7 +147,7 @@ func (p *expertsPass) multiplyGateUp(_, lo, hi int) {
 		}
 		g1 := min(groups, g0+hi-lo)
 		s0, s1 := int(p.start[x]), int(p.start[x+1])
-		p.e.mm.Mul(&w.m[x], g0, g1, p.in[s0*p.inLen:], p.inLen, s1-s0, out[s0*w.Rows:], w.Rows)
+		p.e.mul(worker, &w.m[x], g0, g1, p.in[s0*p.inLen:], p.inLen, s1-s0, out[s0*w.Rows:], w.Rows)
 		lo += g1 - g0
 	}
 }
@@ -175,14 +175,14 @@ func (p *expertsPass) activate(_, lo, hi int) {
 	}
 }
 
-func (p *expertsPass) multiplyDown(_, lo, hi int) {
+func (p *expertsPass) multiplyDown(worker, lo, hi int) {
 	groups := p.down.m[0].Groups
 	for lo < hi {
 		i, g0 := lo/groups, lo%groups
 		x := p.active[i]
 		g1 := min(groups, g0+hi-lo)
 		s0, s1 := int(p.start[x]), int(p.start[x+1])
-		p.e.mm.Mul(&p.down.m[x], g0, g1, p.mid[s0*p.midLen:], p.midLen, s1-s0, p.d[s0*p.down.Rows:], p.down.Rows)
+		p.e.mul(worker, &p.down.m[x], g0, g1, p.mid[s0*p.midLen:], p.midLen, s1-s0, p.d[s0*p.down.Rows:], p.down.Rows)
 		lo += g1 - g0
 	}
 }

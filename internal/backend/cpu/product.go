@@ -58,7 +58,7 @@ func (c *compiler) matMul(o *plan.MatMul) error {
 		widest = max(widest, m.Stride)
 	}
 	p.least = max(1, leastBytes/widest)
-	p.each = func(_, lo, hi int) { e.multiply(p.products, lo, hi) }
+	p.each = func(worker, lo, hi int) { e.multiply(worker, p.products, lo, hi) }
 	c.pass(p)
 	c.overwritten(o.Out)
 	for i, id := range o.Bias {
@@ -76,7 +76,7 @@ func (c *compiler) matMul(o *plan.MatMul) error {
 }
 
 // multiply computes groups [lo,hi) of the products laid end to end.
-func (e *exec) multiply(ps []product, lo, hi int) {
+func (e *exec) multiply(worker int, ps []product, lo, hi int) {
 	for i := range ps {
 		p := &ps[i]
 		g0, g1 := max(lo-p.first, 0), min(hi-p.first, p.m.Groups)
@@ -85,7 +85,7 @@ func (e *exec) multiply(ps []product, lo, hi int) {
 		}
 		act, stride := e.input(p)
 		y, yStride := e.from(p.out, 0)
-		e.mm.Mul(p.m, g0, g1, act, stride, e.rows, y, yStride)
+		e.mul(worker, p.m, g0, g1, act, stride, e.rows, y, yStride)
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *compiler) headMatMul(o *plan.HeadMatMul) error {
 			}
 		})
 	}
-	each := func(_, lo, hi int) {
+	each := func(worker, lo, hi int) {
 		for lo < hi {
 			h, g0 := lo/groups, lo%groups
 			g1 := min(groups, g0+hi-lo)
@@ -149,7 +149,7 @@ func (c *compiler) headMatMul(o *plan.HeadMatMul) error {
 				in = e.acts[act][h*e.opt.MaxRows*actLen:]
 			}
 			y, yStride := e.from(o.Out, 0)
-			e.mm.Mul(&w.m[h], g0, g1, in, stride, e.rows, y[h*o.OutStride+o.OutOff:], yStride)
+			e.mul(worker, &w.m[h], g0, g1, in, stride, e.rows, y[h*o.OutStride+o.OutOff:], yStride)
 			lo += g1 - g0
 		}
 	}

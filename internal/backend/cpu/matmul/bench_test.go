@@ -65,13 +65,13 @@ func benchMul(b *testing.B, l isa.Level, t quant.Type, cols, n int) {
 	_, act, stride := activations(rng, k, m.Act(), n, cols)
 	y := make([]float32, n*rows)
 	const chunk = 64 // groups a call, as the executor does
-	k.Mul(&m, 0, m.Groups, act, stride, n, y, rows)
+	k.Mul(&m, 0, m.Groups, act, stride, n, y, rows, DefaultAhead)
 	b.ResetTimer()
 	times := make([]float64, (m.Groups+chunk-1)/chunk) // the best of each call: the machine is rarely quiet
 	for i := range b.N {
 		for j := range times {
 			start := time.Now()
-			k.Mul(&m, j*chunk, min((j+1)*chunk, m.Groups), act, stride, n, y, rows)
+			k.Mul(&m, j*chunk, min((j+1)*chunk, m.Groups), act, stride, n, y, rows, DefaultAhead)
 			if t := time.Since(start).Seconds(); i == 0 || t < times[j] {
 				times[j] = t
 			}

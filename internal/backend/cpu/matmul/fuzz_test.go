@@ -46,7 +46,7 @@ func TestMulAllocatesNothing(t *testing.T) {
 				y := make([]float32, n*40)
 				if got := testing.AllocsPerRun(20, func() {
 					k.Quantize(m.Act(), act, x[0])
-					k.Mul(m, 0, m.Groups, act, stride, n, y, 40)
+					k.Mul(m, 0, m.Groups, act, stride, n, y, 40, DefaultAhead)
 				}); got != 0 {
 					t.Errorf("%v, %v, %d rows: %v allocations", kernels.name, tt.typ, n, got)
 				}

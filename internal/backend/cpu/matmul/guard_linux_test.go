@@ -61,8 +61,8 @@ func TestKernelsStayInside(t *testing.T) {
 				}
 				out := guarded(t, 4*n*rows)
 				y := unsafe.Slice((*float32)(unsafe.Pointer(&out[0])), n*rows)
-				k.Mul(&m, 0, m.Groups, act, stride, n, y, rows)
-				k.Mul(&m, m.Groups-1, m.Groups, act, stride, n, y, rows)
+				k.Mul(&m, 0, m.Groups, act, stride, n, y, rows, DefaultAhead)
+				k.Mul(&m, m.Groups-1, m.Groups, act, stride, n, y, rows, DefaultAhead)
 			}
 		}
 	}

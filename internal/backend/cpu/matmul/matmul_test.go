@@ -183,8 +183,8 @@ func checkCase(t *testing.T, rng *rand.Rand, plain, k *Kernels, typ quant.Type, 
 	}
 	yStride := rows + 3
 	y, ref := filled(n*yStride), filled(n*yStride)
-	plain.Mul(want, 0, m.Groups, act, stride, n, ref, yStride)
-	k.Mul(m, 0, m.Groups, act, stride, n, y, yStride)
+	plain.Mul(want, 0, m.Groups, act, stride, n, ref, yStride, DefaultAhead)
+	k.Mul(m, 0, m.Groups, act, stride, n, y, yStride, DefaultAhead)
 	for i := range ref {
 		if !same(y[i], ref[i]) {
 			t.Fatalf("%v: row %d, output %d: %x (%g), plain %x (%g)", c, i/yStride, i%yStride, math.Float32bits(y[i]), y[i], math.Float32bits(ref[i]), ref[i])
@@ -195,9 +195,9 @@ func checkCase(t *testing.T, rng *rand.Rand, plain, k *Kernels, typ quant.Type, 
 	}
 	if m.Groups > 2 { // in two parts, and rows one by one
 		part := filled(n * yStride)
-		k.Mul(m, 0, 1, act, stride, n, part, yStride)
+		k.Mul(m, 0, 1, act, stride, n, part, yStride, 0)
 		for r := range n {
-			k.Mul(m, 1, m.Groups, act[r*stride:], stride, 1, part[r*yStride:], yStride)
+			k.Mul(m, 1, m.Groups, act[r*stride:], stride, 1, part[r*yStride:], yStride, 1000)
 		}
 		for i := range ref {
 			if !same(part[i], ref[i]) {

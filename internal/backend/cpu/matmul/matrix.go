@@ -148,6 +148,7 @@ type call struct {
 	rows      int
 	y         []float32
 	yStride   int
+	ahead     int
 }
 
 var tables = func() (t [isa.NEONI8MM + 1]*Kernels) {
@@ -203,10 +204,18 @@ func (k *Kernels) Quantize(a Act, dst []byte, x []float32) {
 	k.quantize(dst, x)
 }
 
+// DefaultAhead is a distance for Mul that suits most processors and numbers of rows.
+const DefaultAhead = 12288
+
+// FewRows is the number of rows up to which Mul's time depends much on its distance.
+const FewRows = 8
+
 // Mul multiplies groups [g0, g1) with rows rows of activations, actStride bytes apart, in the form m.Act():
 // y[r*yStride+n] is the product of weight row n with activation row r, for n from 16*g0 to min(16*g1, m.Rows). Nothing
 // else of y is touched. Disjoint ranges may run at the same time.
-func (k *Kernels) Mul(m *Matrix, g0, g1 int, act []byte, actStride, rows int, y []float32, yStride int) {
+//
+// Quantized weights are fetched from memory ahead bytes before they are used; with 0 that is left to the processor.
+func (k *Kernels) Mul(m *Matrix, g0, g1 int, act []byte, actStride, rows int, y []float32, yStride, ahead int) {
 	if g0 >= g1 || rows <= 0 {
 		return
 	}
@@ -215,11 +224,11 @@ func (k *Kernels) Mul(m *Matrix, g0, g1 int, act []byte, actStride, rows int, y 
 		used = m.K / 32 * recordBytes
 	}
 	if g0 < 0 || g1 > m.Groups || len(act) < (rows-1)*actStride+used || actStride < 0 || actStride%4 != 0 ||
-		len(y) < (rows-1)*yStride+min(g1*Lanes, m.Rows) || yStride < 0 {
-		panic(fmt.Sprintf("matmul: Mul of groups %d to %d of %d with %d rows of %d bytes in %d into %d floats, %d a row",
-			g0, g1, m.Groups, rows, actStride, len(act), len(y), yStride))
+		len(y) < (rows-1)*yStride+min(g1*Lanes, m.Rows) || yStride < 0 || ahead < 0 {
+		panic(fmt.Sprintf("matmul: Mul of groups %d to %d of %d with %d rows of %d bytes in %d into %d floats, %d a row, fetching %d ahead",
+			g0, g1, m.Groups, rows, actStride, len(act), len(y), yStride, ahead))
 	}
-	c := call{g0: g0, g1: g1, act: act, actStride: actStride, rows: rows, y: y, yStride: yStride}
+	c := call{g0: g0, g1: g1, act: act, actStride: actStride, rows: rows, y: y, yStride: yStride, ahead: ahead}
 	if m.form != nil {
 		k.quant(m, c)
 	} else {

@@ -127,6 +127,7 @@ func (n *native) mulQuant(m *Matrix, c call) {
 	i := m.form.index()
 	w := quantWork{n: n, m: m, expand: n.expand[i], few: &n.few[i], pairs: &n.pairs[i], tiles: n.tiles[i], q: q, scales: scales}
 	w.sstep = m.form.shape.vectors() * 64
+	w.ahead = c.ahead
 	c.blocks(m, tmp, w.run)
 	scratches.Put(s)
 }
@@ -141,6 +142,7 @@ type quantWork struct {
 	tiles     *tileSet
 	q, scales *byte
 	sstep     int // bytes of the scales of one block of one group
+	ahead     int // how far in bytes weights are fetched ahead, in the order of memory
 }
 
 func (w *quantWork) run(r rows) {
@@ -157,7 +159,7 @@ func (w *quantWork) run(r rows) {
 	if r.n*blocks*recordBytes <= cachedActs {
 		for g := r.g0; g < r.g1; g += pair {
 			for b := 0; b < blocks; b += segmentBlocks {
-				ahead := fetchAhead
+				ahead := w.ahead
 				if w.m.form.unit(b)+ahead >= w.m.Stride {
 					ahead += (pair - 1) * w.m.Stride // the groups that follow are expanded beside this one
 				}
@@ -172,10 +174,6 @@ func (w *quantWork) run(r rows) {
 		}
 	}
 }
-
-// fetchAhead is how far in bytes kernels fetch ahead of themselves. Less is slower with several rows: in kernels for few rows
-// 4096 gives two thirds of the speed at 4 rows.
-const fetchAhead = 12288
 
 // runFew multiplies straight from the packed form. Rows that need several passes take a block of groups at a time, small
 // enough to stay in the second-level cache from the first pass, which alone fetches, to the last. No call takes long:
@@ -210,7 +208,7 @@ func (w *quantWork) fewTile(r rows, from, n, g, count, blocks int, fetch bool) {
 	stride := w.m.Stride
 	one, two := 0, 0 // how far ahead kernels for so many groups fetch
 	if fetch {
-		one, two = fetchAhead, stride+fetchAhead // the second group of two lies a stride away
+		one, two = w.ahead, stride+w.ahead // the second group of two lies a stride away
 	}
 	act := (*byte)(unsafe.Add(r.act, from*r.actStride))
 	y := unsafe.Add(r.output(g), from*r.yStride)
