@@ -29,6 +29,18 @@ func fewQ4_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astr
 func fewQ4_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
+func fewQ4_0_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_0_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_0_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_0_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
 func pairQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
@@ -68,6 +80,18 @@ func fewQ4_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astr
 func fewQ4_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
+func fewQ4_1_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_1_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_1_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_1_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
 func pairQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
@@ -102,6 +126,18 @@ func fewQ5_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astr
 
 //go:noescape
 func fewQ5_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_0_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_0_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_0_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_0_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
 func pairQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
@@ -143,6 +179,18 @@ func fewQ5_1_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astr
 func fewQ5_1_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
+func fewQ5_1_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_1_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_1_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_1_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
 func pairQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
@@ -177,6 +225,18 @@ func fewQ8_0_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astr
 
 //go:noescape
 func fewQ8_0_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ8_0_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ8_0_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ8_0_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ8_0_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
 func pairQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
@@ -218,6 +278,18 @@ func fewMXFP4_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, ast
 func fewMXFP4_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
+func fewMXFP4_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewMXFP4_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewMXFP4_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewMXFP4_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
 func fewQ4_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
@@ -240,6 +312,18 @@ func fewQ4_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astr
 
 //go:noescape
 func fewQ4_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_K_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_K_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_K_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ4_K_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
 func fewQ5_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
@@ -266,6 +350,18 @@ func fewQ5_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astr
 func fewQ5_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
+func fewQ5_K_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_K_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_K_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ5_K_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
 func fewQ6_K_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
@@ -288,3 +384,15 @@ func fewQ6_K_7_avx512(w *byte, count int, wstride int, blocks int, a *byte, astr
 
 //go:noescape
 func fewQ6_K_8_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ6_K_9_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ6_K_10_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ6_K_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
+
+//go:noescape
+func fewQ6_K_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)

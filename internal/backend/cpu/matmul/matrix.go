@@ -208,7 +208,7 @@ func (k *Kernels) Quantize(a Act, dst []byte, x []float32) {
 const DefaultAhead = 12288
 
 // FewRows is the number of rows up to which Mul's time depends much on its distance.
-const FewRows = 8
+const FewRows = 12
 
 // Mul multiplies groups [g0, g1) with rows rows of activations, actStride bytes apart, in the form m.Act():
 // y[r*yStride+n] is the product of weight row n with activation row r, for n from 16*g0 to min(16*g1, m.Rows). Nothing

@@ -30,7 +30,7 @@ type (
 const (
 	maxTile = 12 // rows of the largest tile
 	maxPair = 4  // groups of the largest tile
-	maxFew  = 8  // rows up to which there are kernels that read packed weights
+	maxFew  = 12 // rows up to which there are kernels that read packed weights
 )
 
 // native holds the assembly kernels of an instruction set.

@@ -13,7 +13,7 @@ var fewFormats = map[string]bool{
 	"Q4_K": true, "Q5_K": true, "Q6_K": true,
 }
 
-const maxFew = 8
+const maxFew = 12
 
 func fewAVX512() {
 	for _, f := range forms {
