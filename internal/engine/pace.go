@@ -45,7 +45,7 @@ func (q *quiet) median() time.Duration {
 
 const (
 	firstRows = 16  // budget before anything is known
-	leastRows = 4   // a newcomer always gets on
+	leastRows = 3   // a newcomer always gets on
 	wholeRows = 12  // budgets below it keep what they lack to a whole row: of five rows it is up to a fifth
 	staleBase = 512 // steps after which a step without prompt rows is measured again
 )
