@@ -285,6 +285,36 @@ func TestOpenRefusesWithoutRoom(t *testing.T) {
 	}
 }
 
+// TestOpenInACacheThatIsJustLargeEnough: what an earlier sequence left must not keep one out that has the cache alone.
+// Where a match ends inside a page, the copy of that page needs one more.
+func TestOpenInACacheThatIsJustLargeEnough(t *testing.T) {
+	for _, c := range []Config{
+		{Windows: []int{0}, Pages: []int{10}},
+		{Windows: []int{40}, Pages: []int{MinPages(40)}},
+		{Windows: []int{0, 40}, Pages: []int{10, MinPages(40)}},
+		{Windows: []int{0}, Pages: []int{10}, Slots: 4},
+	} {
+		for _, common := range []int{1, 50, 127, 130, 150, 319} {
+			b := newBench(t, c)
+			first := count(0, common)
+			s := b.open(first)
+			b.run(s, first)
+			s.Close(first, true)
+			tokens := join(first, count(900, 320-common))
+			if s = b.open(tokens); s == nil {
+				t.Errorf("%+v: 320 tokens of which %d are cached are refused", c, common)
+				continue
+			}
+			if whole := common / PageTokens * PageTokens; c.Slots == 0 && s.Len() < whole {
+				t.Errorf("%+v: %d of %d cached tokens are taken", c, s.Len(), whole)
+			}
+			b.run(s, tokens)
+			s.Close(tokens, true)
+			b.check()
+		}
+	}
+}
+
 func TestRematchTakesOver(t *testing.T) {
 	for _, c := range []Config{{Windows: []int{0}, Pages: []int{64}}, {Windows: []int{0, 40}, Pages: []int{64, 30}, Slots: 20}} {
 		b := newBench(t, c)

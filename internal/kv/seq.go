@@ -34,6 +34,19 @@ type Want struct {
 
 // Open starts a sequence with the longest reusable prefix. It returns nil where there is no room now.
 func (c *Cache) Open(w Want) *Seq {
+	for limit := w.Limit; ; {
+		s, m := c.open(w, limit)
+		if s != nil || m.tail == nil {
+			return s
+		}
+		// While a match's tail is copied there are two pages of it: one more than a cache may have that is just large
+		// enough for the sequence. So it goes without.
+		limit = m.n / PageTokens * PageTokens
+	}
+}
+
+// open starts a sequence with at most limit tokens from the cache, and returns what it found there.
+func (c *Cache) open(w Want, limit int) (*Seq, match) {
 	s := &Seq{c: c, prompt: w.Prompt, slot: none, low: make([]int, len(c.groups)), tables: make([][]int32, len(c.groups))}
 	s.root = c.root(w.Salt)
 	s.node = s.root
@@ -44,21 +57,21 @@ func (c *Cache) Open(w Want) *Seq {
 	if c.recurrent() {
 		if s.slot = c.openSlot(); s.slot == none {
 			s.unpin()
-			return nil
+			return nil, match{slot: none}
 		}
 	}
 	c.seqs = append(c.seqs, s)
-	m := c.find(s.root, w.Tokens[:w.Limit])
+	m := c.find(s.root, w.Tokens[:limit])
 	s.hold(m)
 	for g := range c.groups {
 		if c.groups[g].available() < s.need(g, w.Total)+at(w.Reserved, g) {
 			s.drop(m)
 			s.release()
-			return nil
+			return nil, m
 		}
 	}
 	s.adopt(m)
-	return s
+	return s, m
 }
 
 // openSlot returns a zeroed slot or none.
