@@ -68,16 +68,24 @@ func (e *Engine) open(s *sequence) bool {
 	if s.mem == nil {
 		return false
 	}
+	e.reuse(s, 0)
 	if !s.admitted {
 		s.admitted = true
-		s.usage.Cached = s.mem.Len()
 		s.usage.Queue = e.now().Sub(s.start)
 		e.stats.Prompt += int64(s.prompt)
-		e.stats.Cached += int64(s.usage.Cached)
 		e.report(s)
 	}
 	e.follow(s)
 	return true
+}
+
+// reuse counts what a sequence has taken from the cache behind from. What it had before it was moved out is no news.
+func (e *Engine) reuse(s *sequence, from int) {
+	if n := s.mem.Len() - max(from, s.ready); n > 0 {
+		s.usage.Cached += n
+		e.stats.Cached += int64(n)
+		s.ready = s.mem.Len()
+	}
 }
 
 // preempt moves a sequence out of the running batch: to host memory, or, where that is used up, back to those who
@@ -136,8 +144,7 @@ func (e *Engine) following(s *sequence) bool {
 	s.leader = nil
 	before := s.mem.Len()
 	if s.mem.Rematch(s.tokens, s.reusable()) {
-		s.usage.Cached += s.mem.Len() - before
-		e.stats.Cached += int64(s.mem.Len() - before)
+		e.reuse(s, before)
 	}
 	return false
 }

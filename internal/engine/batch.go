@@ -173,6 +173,7 @@ func (e *Engine) collect(s *sequence, logits []float32) {
 	from := s.mem.Len()
 	to := from + s.rows
 	s.mem.Advance(s.tokens[:to])
+	s.ready = max(s.ready, to)
 	e.report(s)
 	for pos := max(from, s.logitsAt); pos < min(to, s.prompt); pos++ {
 		s.r.PromptLogits(pos, logits[:e.vocab])

@@ -31,6 +31,7 @@ type sequence struct {
 	leader   *sequence // computes a prefix that this one will share
 	shared   int       // how much of it
 	logitsAt int       // the next prompt position whose logits are wanted; prompt: none
+	ready    int       // most that was ever computed or cached of it: what is computed again is counted once
 	admitted bool
 	done     bool
 	usage    Usage

@@ -246,6 +246,32 @@ func TestTwinsComputeTheirPrefixOnce(t *testing.T) {
 	}
 }
 
+// TestRecomputedPromptIsNotCountedAsCached: a request computes its prompt, loses its pages, and shares the prefix with
+// another one when it comes back.
+func TestRecomputedPromptIsNotCountedAsCached(t *testing.T) {
+	k := kinds[0]
+	r := newRig(t, k, 320, Options{Exec: backend.Options{MaxRows: 32, MaxSeqs: 2, MaxOut: 2, Pages: []int{10}}, SwapBytes: -1})
+	w := &workload{rnd: seeded(6), k: k, cap: 320}
+	prompt := w.tokens(128)
+	q := &Request{Tokens: prompt, MaxTokens: 20}
+	s := r.start(q)
+	for s.count < 3 {
+		r.step()
+	}
+	big := &Request{Tokens: w.tokens(300), MaxTokens: 1, Priority: 1}
+	twin := &Request{Tokens: append(slices.Clone(prompt), 1, 2, 3), MaxTokens: 20, Priority: 1}
+	sb, st := r.start(big), r.start(twin)
+	r.e.intake()
+	r.e.preempt(r.e.running[0])
+	r.finish()
+	r.verify("big", sb, big)
+	r.verify("twin", st, twin)
+	done := r.verify("first", s, q)
+	if done.Usage.Swaps != 1 || done.Usage.Cached != 0 {
+		t.Errorf("usage %+v: what a request computed itself and lost does not come from the cache", done.Usage)
+	}
+}
+
 func TestSaltSeparates(t *testing.T) {
 	k := kinds[0]
 	r := newRig(t, k, 300, Options{Exec: backend.Options{MaxRows: 64, MaxSeqs: 4, MaxOut: 4}})
