@@ -89,9 +89,10 @@ func (p *pace) baseOf(decode int) (time.Duration, bool) {
 // observe learns from a step.
 func (p *pace) observe(decode, prompt int, d time.Duration) {
 	p.step++
-	if decode == 0 || d <= 0 {
+	if decode == 0 {
 		return
 	}
+	d = max(d, 1) // a coarse clock may not have moved: without a measurement newcomers would wait for the next one
 	if prompt == 0 {
 		p.base[decode].add(d, p.step)
 		return

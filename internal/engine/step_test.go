@@ -328,6 +328,22 @@ func TestPaceIgnoresOneSlowStep(t *testing.T) {
 	}
 }
 
+func TestNewcomerGetsOnWithACoarseClock(t *testing.T) {
+	c := &clock{time.Unix(1000, 0)}
+	r := newRig(t, kinds[0], 400, Options{Exec: backend.Options{MaxRows: 32, MaxSeqs: 2, MaxOut: 2}, Now: c.now})
+	r.start(&Request{Tokens: []int32{1}, MaxTokens: 300})
+	for range 10 {
+		r.step()
+	}
+	s := r.start(&Request{Tokens: make([]int32, 50), MaxTokens: 1})
+	for range 40 {
+		r.step()
+	}
+	if !s.ended {
+		t.Error("a prompt is not computed beside a stream because the clock does not advance within a step")
+	}
+}
+
 func TestReserve(t *testing.T) {
 	for _, k := range kinds {
 		o := backend.Options{MaxRows: 512, MaxSeqs: 8, MaxOut: 8}
