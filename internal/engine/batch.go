@@ -25,6 +25,7 @@ func (e *Engine) schedule() bool {
 			s := e.running[0]
 			e.remove(s)
 			e.finish(s, FinishError, errors.New("engine: no pages left for the only sequence"))
+			e.wake() // those who wait can run now
 			return false
 		}
 		e.preempt(e.running[len(e.running)-1])

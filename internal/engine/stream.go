@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A Stream is the output of one request. Its methods are for one goroutine, except Close and
-// Ended. The engine never waits
-// for a reader: events queue up.
+// A Stream is the output of one request. Its methods are for one goroutine, except Close and Ended. The engine never
+// waits for a reader: events queue up.
 type Stream struct {
 	cancelled atomic.Bool
 	wake      func() // the engine's
@@ -73,13 +72,12 @@ func (s *Stream) Next() (Event, bool) {
 	}
 }
 
-// All yields the events up to and including the Done event. Leaving the loop early closes the stream.
+// All yields the events up to and including the Done event. Leaving the loop early closes the stream, by a panic too.
 func (s *Stream) All() func(yield func(Event) bool) {
 	return func(yield func(Event) bool) {
+		defer s.Close()
 		for {
-			ev, ok := s.Next()
-			if !ok || !yield(ev) {
-				s.Close()
+			if ev, ok := s.Next(); !ok || !yield(ev) {
 				return
 			}
 		}

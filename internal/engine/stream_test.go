@@ -203,6 +203,50 @@ func TestCloseEndsStreams(t *testing.T) {
 	}
 }
 
+func TestPanicInALoopClosesTheStream(t *testing.T) {
+	r := newRig(t, kinds[0], 400, Options{Exec: usual})
+	s := r.start(&Request{Tokens: []int32{1}})
+	r.step()
+	func() {
+		defer func() { _ = recover() }()
+		for range s.All() {
+			panic("the reader fails")
+		}
+	}()
+	r.step()
+	if !s.ended {
+		t.Error("a request goes on although its reader has gone")
+	}
+}
+
+func TestThoseWhoWaitGoOnAfterAFailure(t *testing.T) {
+	k := kinds[0]
+	o := Options{Exec: backend.Options{MaxRows: 8, MaxSeqs: 1, MaxOut: 1, Pages: []int{3}}}
+	e, err := build(newFake(k, o.Exec), k.plan(96), nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.capacity = 200 // more than there is
+	a, err := e.Generate(context.Background(), &Request{Tokens: []int32{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := e.Generate(context.Background(), &Request{Tokens: []int32{1}, MaxTokens: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-e.wakeup // else this token alone would wake it
+	go e.run()
+	defer e.Close()
+	for _, s := range []*Stream{a, b} {
+		select {
+		case <-s.Ended():
+		case <-time.After(10 * time.Second):
+			t.Fatal("a stream does not end")
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	r := newRig(t, kinds[0], 100, Options{Exec: usual, MaxQueue: 3})
 	nan := float32(math.NaN())
