@@ -24,7 +24,7 @@ type rig struct {
 func newRig(t *testing.T, k kind, context int, o Options) *rig {
 	t.Helper()
 	if o.Exec.Pages == nil {
-		Reserve(k.plan(context), &o.Exec, 4*context)
+		reserve(k.plan(context), &o.Exec, 4*context)
 	}
 	f := newFake(k, o.Exec)
 	e, err := build(f, k.plan(context), nil, o)
@@ -200,7 +200,7 @@ func eachMode(t *testing.T, context int, f func(t *testing.T, k kind, m mode)) {
 
 func (m mode) options(k kind) Options {
 	o := Options{Exec: backend.Options{MaxRows: m.rows, MaxSeqs: m.seqs, MaxOut: m.outs}, SwapBytes: m.swap, SnapshotEvery: 64}
-	Reserve(k.plan(0), &o.Exec, m.tokens)
+	reserve(k.plan(0), &o.Exec, m.tokens)
 	if m.name != "roomy" {
 		for g, w := range k.windows {
 			if w > 0 {

@@ -146,6 +146,26 @@ func promptHashes(k kind, tokens []int32) []uint64 {
 	return h
 }
 
+// reserve sets Pages and Slots of o so that the cache holds tokens positions in all, of at most o.MaxSeqs
+// sequences at a time, and what they share. MaxRows and MaxSeqs must be set.
+func reserve(p *plan.Plan, o *backend.Options, tokens int) {
+	// Each sequence ends inside a page, on average in its middle.
+	full := (tokens+kv.PageTokens-1)/kv.PageTokens + o.MaxSeqs
+	o.Pages = make([]int, len(p.Groups))
+	for g := range p.Groups {
+		o.Pages[g] = full
+		if w := p.Groups[g].Window; w > 0 {
+			// A window for each that runs, as much again for cached prefixes, and the chunk of a step.
+			windows := 2*o.MaxSeqs*kv.MinPages(w) + o.MaxRows/kv.PageTokens
+			o.Pages[g] = max(min(full, windows), kv.MinPages(w))
+		}
+	}
+	o.Slots = 0
+	if len(p.States) > 0 {
+		o.Slots = 4 * o.MaxSeqs
+	}
+}
+
 type cell struct {
 	hash uint64
 	pos  int64

@@ -31,7 +31,7 @@ func TestStepAllocs(t *testing.T) {
 			{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, RepetitionPenalty: 1.1, FrequencyPenalty: 0.1},
 		} {
 			o := Options{Exec: backend.Options{MaxRows: 64, MaxSeqs: 4, MaxOut: 4}}
-			Reserve(k.plan(0), &o.Exec, 1<<14)
+			reserve(k.plan(0), &o.Exec, 1<<14)
 			x := &blank{fake: newFake(k, o.Exec)}
 			e, err := build(x, k.plan(4000), nil, o)
 			if err != nil {
@@ -67,7 +67,7 @@ func timed(t *testing.T, cost func(rows int) time.Duration, maxRows int) *rig {
 	c := &clock{time.Unix(1000, 0)}
 	k := kind{"full", []int{0}, false}
 	o := Options{Exec: backend.Options{MaxRows: maxRows, MaxSeqs: 4, MaxOut: 4}, Now: c.now}
-	Reserve(k.plan(0), &o.Exec, 20000)
+	reserve(k.plan(0), &o.Exec, 20000)
 	x := &blank{fake: newFake(k, o.Exec)}
 	tx := &timedExec{x, c, cost, 0}
 	e, err := build(tx, k.plan(8192), nil, o)
@@ -341,26 +341,5 @@ func TestNewcomerGetsOnWithACoarseClock(t *testing.T) {
 	}
 	if !s.ended {
 		t.Error("a prompt is not computed beside a stream because the clock does not advance within a step")
-	}
-}
-
-func TestReserve(t *testing.T) {
-	for _, k := range kinds {
-		o := backend.Options{MaxRows: 512, MaxSeqs: 8, MaxOut: 8}
-		Reserve(k.plan(1000), &o, 8000)
-		if k.state != (o.Slots > o.MaxSeqs) {
-			t.Errorf("%s: %d slots", k.name, o.Slots)
-		}
-		for g, w := range k.windows {
-			if want := 8000/32 + 8; w == 0 && o.Pages[g] != want {
-				t.Errorf("%s: %d pages, want %d", k.name, o.Pages[g], want)
-			}
-			if w > 0 && o.Pages[g] < 8*(w/32+2)+512/32 {
-				t.Errorf("%s: %d pages for eight windows of %d", k.name, o.Pages[g], w)
-			}
-		}
-		if _, err := build(newFake(k, o), k.plan(1000), nil, Options{Exec: o}); err != nil {
-			t.Errorf("%s: %v", k.name, err)
-		}
 	}
 }

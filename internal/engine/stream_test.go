@@ -56,7 +56,7 @@ func newLetters(bool) *letters { return &letters{} }
 func startEngine(t *testing.T, k kind, context int, o Options) (*Engine, *fake) {
 	t.Helper()
 	if o.Exec.Pages == nil {
-		Reserve(k.plan(context), &o.Exec, 4*context)
+		reserve(k.plan(context), &o.Exec, 4*context)
 	}
 	f := newFake(k, o.Exec)
 	e, err := New(f, k.plan(context), Decoders(newLetters), o)
@@ -169,7 +169,7 @@ func TestHammer(t *testing.T) {
 func TestCloseEndsStreams(t *testing.T) {
 	k := kinds[0]
 	o := Options{Exec: usual}
-	Reserve(k.plan(5000), &o.Exec, 20000)
+	reserve(k.plan(5000), &o.Exec, 20000)
 	e, err := New(newFake(k, o.Exec), k.plan(5000), nil, o)
 	if err != nil {
 		t.Fatal(err)
