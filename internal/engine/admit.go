@@ -121,11 +121,7 @@ func (e *Engine) follow(s *sequence) {
 		if l.pending() <= 1 || l.r.CacheSalt != s.r.CacheSalt {
 			continue
 		}
-		n := min(kv.Common(l.tokens, s.tokens), s.reusable())
-		if e.recurrent && n < l.prompt {
-			n -= n % e.o.SnapshotEvery // where the leader leaves snapshots
-		}
-		if n > s.shared {
+		if n := l.mem.LastMark(min(kv.Common(l.tokens, s.tokens), s.reusable())); n > s.shared {
 			s.leader, s.shared = l, n
 		}
 	}

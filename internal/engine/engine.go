@@ -29,7 +29,6 @@ type Engine struct {
 	vocab      int
 	capacity   int // positions of one sequence
 	maxRunning int
-	recurrent  bool
 	admitRoom  int
 	resumeRoom int
 	now        func() time.Time
@@ -94,7 +93,6 @@ func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, err
 		x: x, o: o, detok: d, vocab: p.Vocab, now: o.Now, cache: cache,
 		capacity:   min(p.Context, cache.Capacity()),
 		maxRunning: min(lim.MaxSeqs, lim.MaxRows, lim.MaxOut),
-		recurrent:  len(p.States) > 0,
 		admitRoom:  admitRoom,
 		resumeRoom: resumeRoom,
 		need:       make([]int, len(p.Groups)),

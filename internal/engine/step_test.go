@@ -246,6 +246,28 @@ func TestTwinsComputeTheirPrefixOnce(t *testing.T) {
 	}
 }
 
+// TestEqualPromptsAreComputedOnce: copies of a prompt wait for the first, also where it is shorter than the way from one
+// snapshot to the next.
+func TestEqualPromptsAreComputedOnce(t *testing.T) {
+	for _, k := range kinds {
+		r := newRig(t, k, 1000, Options{Exec: backend.Options{MaxRows: 64, MaxSeqs: 4, MaxOut: 4}})
+		prompt := (&workload{rnd: seeded(4), k: k}).tokens(200)
+		var reqs []*Request
+		var streams []*Stream
+		for range 4 {
+			q := &Request{Tokens: prompt, MaxTokens: 8}
+			reqs, streams = append(reqs, q), append(streams, r.start(q))
+		}
+		r.finish()
+		for i := range reqs {
+			done := r.verify(k.name, streams[i], reqs[i])
+			if i > 0 && done.Usage.Cached < 192 {
+				t.Errorf("%s: copy %d computed %d tokens of 200 again", k.name, i, 200-done.Usage.Cached)
+			}
+		}
+	}
+}
+
 // TestRecomputedPromptIsNotCountedAsCached: a request computes its prompt, loses its pages, and shares the prefix with
 // another one when it comes back.
 func TestRecomputedPromptIsNotCountedAsCached(t *testing.T) {

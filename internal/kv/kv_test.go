@@ -342,6 +342,29 @@ func TestRematchTakesOver(t *testing.T) {
 	}
 }
 
+// TestRematchInAFullCache: only the copy of the tail needs a page, the others are held by the one that computed them.
+func TestRematchInAFullCache(t *testing.T) {
+	for _, c := range []Config{
+		{Windows: []int{0}, Pages: []int{8}},
+		{Windows: []int{0}, Pages: []int{8}, Slots: 20},
+	} {
+		b := newBench(t, c)
+		tokens := count(0, 200)
+		longer := join(tokens, count(900, 1))
+		x := b.open(tokens)
+		y := b.c.Open(Want{Tokens: longer, Limit: 200, Prompt: 201, Size: 201})
+		b.run(x, tokens)
+		if !y.Rematch(longer, 200) || y.Len() != 200 {
+			t.Errorf("%+v: %d tokens taken over, want 200", c, y.Len())
+		}
+		b.check()
+		b.run(y, longer)
+		y.Close(longer, true)
+		x.Close(tokens, true)
+		b.check()
+	}
+}
+
 func TestSwapRestoresExactly(t *testing.T) {
 	for _, c := range []Config{
 		{Windows: []int{0}, Pages: []int{9}, SwapBytes: 1 << 20},

@@ -208,6 +208,21 @@ func (s *Seq) RowsToMark() int {
 	return next - s.fed
 }
 
+// LastMark returns the last position up to n from which another sequence of the same tokens can go on once this one
+// is past it.
+func (s *Seq) LastMark(n int) int {
+	if !s.c.recurrent() {
+		return n
+	}
+	last := n / s.c.every * s.c.every
+	for _, m := range [...]int{s.lastPage(), s.prompt} {
+		if m <= n {
+			last = max(last, m)
+		}
+	}
+	return last
+}
+
 // lastPage is the last page boundary from which the prompt's last token is still to be computed: where the same
 // prompt starts the next time.
 func (s *Seq) lastPage() int { return max(s.prompt-1, 0) / PageTokens * PageTokens }
@@ -348,14 +363,11 @@ func (s *Seq) snapshot(n *node, end int, give bool) {
 func (s *Seq) Rematch(tokens []int32, limit int) bool {
 	c := s.c
 	m := c.find(s.root, tokens[:limit])
+	for m.tail != nil && !c.roomForTail(m) {
+		m = c.find(s.root, tokens[:m.n/PageTokens*PageTokens])
+	}
 	if m.n < s.fed+PageTokens {
 		return false
-	}
-	if m.tail != nil && !c.roomForTail(m) {
-		if c.recurrent() {
-			return false
-		}
-		m = match{n: m.n / PageTokens * PageTokens, slot: none}
 	}
 	old := s.tables
 	s.tables = make([][]int32, len(old))
@@ -368,10 +380,19 @@ func (s *Seq) Rematch(tokens []int32, limit int) bool {
 	return true
 }
 
-// roomForTail reports whether a page can be had in every group while a match is held.
+// roomForTail reports whether a page for a copy of the tail can be had in every group while the match is held.
 func (c *Cache) roomForTail(m match) bool {
-	for _, p := range c.groups {
-		if p.available() < m.n/PageTokens+2 {
+	for g, p := range c.groups {
+		room := p.available()
+		if p.holders[m.tail.pages[g]] == 0 {
+			room--
+		}
+		for i := firstPage(m.n, c.windows[g]); i < m.n/PageTokens; i++ {
+			if p.holders[c.path[i].pages[g]] == 0 {
+				room--
+			}
+		}
+		if room < 1 {
 			return false
 		}
 	}
