@@ -61,7 +61,7 @@ func (o Options) MaxStreams() int {
 func (o Options) Context() int {
 	n := max(o.Prompt, o.Depth+o.Generate)
 	if o.Newcomer > 0 {
-		n = max(n, o.Newcomer+newcomerSpare)
+		n = max(n, o.Newcomer+1, o.Depth+besideTokens(o.Newcomer))
 	}
 	return n + 8
 }
@@ -195,11 +195,13 @@ func (b *run) repeat(f func() (float64, error)) (Spread, error) {
 // Ids from everywhere would have every page of the embedding in memory.
 const commonTokens = 1024
 
+func (b *run) commonIDs() int { return min(b.m.Plan.Vocab, commonTokens) }
+
 // request makes a prompt that no cache has.
 func (b *run) request(prompt, generate int) *engine.Request {
 	tokens := make([]int32, prompt)
 	for i := range tokens {
-		tokens[i] = int32(b.rng.IntN(min(b.m.Plan.Vocab, commonTokens)))
+		tokens[i] = int32(b.rng.IntN(b.commonIDs()))
 	}
 	b.salt++
 	return &engine.Request{Tokens: tokens, MaxTokens: generate, IgnoreEOS: true, CacheSalt: strconv.Itoa(b.salt)}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"sort"
 	"sync"
 	"time"
@@ -21,10 +22,17 @@ type Newcomer struct {
 	CachedAgain    int     `json:"cached_same_prefix"`
 }
 
+// A stream is watched alone for so long, but not for more than so many tokens, nor for less than the few that have an
+// interval.
 const (
-	quietTime     = 2 * time.Second // how long a stream is watched alone
-	newcomerSpare = 1024            // tokens that the stream may generate meanwhile
+	quietTime   = 2 * time.Second
+	quietTokens = 256
+	fewTokens   = 3
 )
+
+// besideTokens is how many tokens the stream may generate in all: more than it can while it is watched alone and while
+// a prompt of so many tokens is computed, of which a step takes at least four.
+func besideTokens(newcomer int) int { return newcomer/2 + 4*quietTokens }
 
 // newcomer measures a prompt of o.Newcomer tokens, alone and beside a stream.
 func (b *run) newcomer() (*Newcomer, error) {
@@ -38,15 +46,14 @@ func (b *run) newcomer() (*Newcomer, error) {
 	}
 	n.FirstAlone = alone.First.Seconds() * 1e3
 
-	req := b.request(b.o.Depth, b.o.Newcomer+newcomerSpare-b.o.Depth)
-	stream, err := b.m.Engine.Generate(b.ctx, req)
+	stream, err := b.m.Engine.Generate(b.ctx, b.request(b.o.Depth, besideTokens(b.o.Newcomer)))
 	if err != nil {
 		return nil, err
 	}
 	defer stream.Close()
 	var w watch
 	go w.read(stream)
-	time.Sleep(quietTime)
+	w.alone(stream)
 	quiet := w.intervals()
 	long := b.request(b.o.Newcomer, 1)
 	beside, err := b.first(long)
@@ -54,17 +61,25 @@ func (b *run) newcomer() (*Newcomer, error) {
 		return nil, err
 	}
 	busy := w.intervals()
+	select {
+	case <-stream.Ended():
+		return nil, errors.New("the stream ended before the newcomer had its first token")
+	default:
+	}
 	n.FirstBeside = beside.First.Seconds() * 1e3
 	again := *long
-	again.Tokens = append(append([]int32(nil), long.Tokens[:len(long.Tokens)-1]...), (long.Tokens[len(long.Tokens)-1]+1)%commonTokens)
+	again.Tokens = append([]int32(nil), long.Tokens...)
+	last := &again.Tokens[len(again.Tokens)-1]
+	*last = (*last + 1) % int32(b.commonIDs())
 	u, err := b.first(&again)
 	if err != nil {
 		return nil, err
 	}
 	n.FirstAgain, n.CachedAgain = u.First.Seconds()*1e3, u.Cached
-	if len(quiet) > 0 && len(busy) > 0 {
-		n.IntervalAlone, n.IntervalBeside, n.WorstBeside = quiet[len(quiet)/2], busy[len(busy)/2], busy[len(busy)-1]
+	if len(quiet) == 0 || len(busy) == 0 {
+		return nil, errors.New("too few of the stream's tokens came to tell its intervals")
 	}
+	n.IntervalAlone, n.IntervalBeside, n.WorstBeside = quiet[len(quiet)/2], busy[len(busy)/2], busy[len(busy)-1]
 	return n, nil
 }
 
@@ -96,7 +111,24 @@ func (w *watch) read(s *engine.Stream) {
 	}
 }
 
-// intervals returns those since the last call, in milliseconds, in ascending order.
+// alone waits until a stream has been watched alone.
+func (w *watch) alone(s *engine.Stream) {
+	for end := time.Now().Add(quietTime); ; {
+		w.mu.Lock()
+		n := len(w.at)
+		w.mu.Unlock()
+		if n >= quietTokens || n >= fewTokens && time.Now().After(end) {
+			return
+		}
+		select {
+		case <-s.Ended():
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// intervals returns those that ended since the last call, in milliseconds, in ascending order.
 func (w *watch) intervals() []float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +136,7 @@ func (w *watch) intervals() []float64 {
 	for i := 1; i < len(w.at); i++ {
 		ms = append(ms, w.at[i].Sub(w.at[i-1]).Seconds()*1e3)
 	}
-	w.at = w.at[:0]
+	w.at = append(w.at[:0], w.at[max(len(w.at)-1, 0):]...) // the next interval begins with the last token
 	sort.Float64s(ms)
 	return ms
 }
