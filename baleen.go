@@ -183,7 +183,7 @@ type PromptTooLong = engine.PromptTooLong
 
 // Params say how an answer is made. The zero value takes the most probable token until the model ends its answer.
 type Params struct {
-	MaxTokens   int     // most tokens to generate; 0: until the context is full
+	MaxTokens   int     // most tokens to generate; 0: until the context is full; negative: none, the prompt is only read
 	Temperature float32 // 0: the most probable token, always
 	TopK        int     // keep the k most probable tokens; 0: all
 	TopP        float32 // keep the most probable tokens that reach p together; 0 or 1: all
@@ -201,7 +201,7 @@ type Params struct {
 type Chunk struct {
 	Text   string
 	Token  int32  // -1 in the last chunk
-	Finish string // "": more follows; "stop": the model ended; "length": MaxTokens or the context did
+	Finish string // "": more follows; "stop": the model ended; "length": MaxTokens or the context did; else see the error
 	Usage  Usage  // in the last chunk
 }
 

@@ -41,7 +41,7 @@ func (m *Model) Prompt(ctx context.Context, messages []Message, thinking *bool) 
 	if m.templateErr != nil {
 		return Prompt{}, fmt.Errorf("the model's chat template cannot be read (--raw goes without): %w", m.templateErr)
 	}
-	b, err := json.Marshal(messages)
+	b, err := json.Marshal(append([]Message{}, messages...)) // none are an empty list to templates, not null
 	if err != nil {
 		return Prompt{}, err
 	}
