@@ -342,6 +342,41 @@ func TestRematchTakesOver(t *testing.T) {
 	}
 }
 
+// TestOpenKeepsTheSnapshotThatItNeeds: where no slot is free, the one that a new sequence takes is not the one that holds
+// the state it starts from, and if that is the last, it becomes the sequence's own.
+func TestOpenKeepsTheSnapshotThatItNeeds(t *testing.T) {
+	for _, slots := range []int{1, 2, 3, 4} {
+		for _, windows := range [][]int{nil, {0}, {48}} {
+			c := Config{Windows: windows, Slots: slots, SnapshotEvery: 64}
+			for range windows {
+				c.Pages = append(c.Pages, 64)
+			}
+			b := newBench(t, c)
+			least := min(slots-1, 1) // the first of those that are left
+			for i := range slots {   // each leaves the state of its end
+				tokens := count(1000*i, 20)
+				s := b.open(tokens)
+				b.run(s, tokens)
+				s.Close(tokens, true)
+			}
+			if b.c.Slots().Free > 0 {
+				b.open(count(90000, 5))
+			}
+			if l := b.c.Slots(); l.Free > 0 || l.Cached != slots-least {
+				t.Fatalf("%d slots: %+v", slots, l)
+			}
+			tokens := count(1000*least, 50) // goes on with the least recently used
+			s := b.open(tokens)
+			if s == nil || s.Len() != 20 {
+				t.Fatalf("%d slots, windows %v: 20 tokens are not reused", slots, windows)
+			}
+			b.run(s, tokens)
+			s.Close(tokens, true)
+			b.check()
+		}
+	}
+}
+
 // TestRematchInAFullCache: only the copy of the tail needs a page, the others are held by the one that computed them.
 func TestRematchInAFullCache(t *testing.T) {
 	for _, c := range []Config{

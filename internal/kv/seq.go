@@ -54,33 +54,35 @@ func (c *Cache) open(w Want, limit int) (*Seq, match) {
 	for g := range s.tables {
 		s.tables[g] = make([]int32, 0, pagesFor(w.Size))
 	}
-	if c.recurrent() {
-		if s.slot = c.openSlot(); s.slot == none {
-			s.unpin()
-			return nil, match{slot: none}
-		}
-	}
 	c.seqs = append(c.seqs, s)
 	m := c.find(s.root, w.Tokens[:limit])
-	s.hold(m)
+	s.hold(m) // before a slot is taken: that must not be the one with the state to start from
+	room := true
 	for g := range c.groups {
-		if c.groups[g].available() < s.need(g, w.Total)+at(w.Reserved, g) {
-			s.drop(m)
-			s.release()
-			return nil, m
-		}
+		room = room && c.groups[g].available() >= s.need(g, w.Total)+at(w.Reserved, g)
+	}
+	if room && c.recurrent() {
+		s.openSlot(&m)
+		room = s.slot != none
+	}
+	if !room {
+		s.drop(m)
+		s.release()
+		return nil, m
 	}
 	s.adopt(m)
 	return s, m
 }
 
-// openSlot returns a zeroed slot or none.
-func (c *Cache) openSlot() int32 {
-	s := c.slot()
-	if s != none {
-		c.mem.SlotZero(s)
+// openSlot takes a zeroed slot where there is one. Else the held snapshot of the match, if it has one, is the last that
+// no sequence holds: it becomes the sequence's own.
+func (s *Seq) openSlot(m *match) {
+	if s.slot = s.c.slot(); s.slot != none {
+		s.c.mem.SlotZero(s.slot)
+	} else if m.slot != none {
+		s.slot, m.slot = m.slot, none
+		s.c.forget(s.slot)
 	}
-	return s
 }
 
 func at(v []int, i int) int {

@@ -144,8 +144,10 @@ func (c *Cache) evictPage(g int) {
 }
 
 // evictSnapshot frees the least recently used snapshot.
-func (c *Cache) evictSnapshot() {
-	slot := c.slots.head
+func (c *Cache) evictSnapshot() { c.forget(c.slots.head) }
+
+// forget takes a snapshot out of the tree. A slot that a sequence holds stays its.
+func (c *Cache) forget(slot int32) {
 	n := c.slots.owner[slot]
 	for i, s := range n.snaps {
 		if s.slot == slot {
