@@ -51,8 +51,10 @@ type Engine struct {
 	row                    []float32
 
 	// Between callers and the engine goroutine.
-	wakeup  chan struct{}
-	stopped chan struct{} // closed when the goroutine has ended
+	wakeup   chan struct{}
+	stopped  chan struct{} // closed when the goroutine has ended
+	closing  sync.Once
+	closeErr error
 
 	mu     sync.Mutex
 	inbox  []*sequence
@@ -217,22 +219,19 @@ func (e *Engine) Stats() Stats {
 // Capacity returns how many tokens one sequence can have, prompt and output together.
 func (e *Engine) Capacity() int { return e.capacity }
 
-// Close ends all streams with ErrClosed and closes the executor.
+// Close ends all streams with ErrClosed and closes the executor. A second call waits for the first.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closed {
+	e.closing.Do(func() {
+		e.mu.Lock()
+		e.closed = true
 		e.mu.Unlock()
+		e.wake()
 		<-e.stopped
-		return nil
-	}
-	e.closed = true
-	e.mu.Unlock()
-	e.wake()
-	<-e.stopped
-	if err := e.x.Close(); err != nil {
-		return fmt.Errorf("engine: %w", err)
-	}
-	return nil
+		if err := e.x.Close(); err != nil {
+			e.closeErr = fmt.Errorf("engine: %w", err)
+		}
+	})
+	return e.closeErr
 }
 
 // wake makes the engine goroutine look for news.

@@ -142,6 +142,9 @@ func TestHammer(t *testing.T) {
 						if ev.Done && ev.Err != nil && !errors.Is(ev.Err, context.Canceled) {
 							t.Error(ev.Err)
 						}
+						if all := n + ifElse(ev.StopToken >= 0, 1, 0); ev.Done && ev.Reason != FinishCancelled && all != len(want) {
+							t.Errorf("request %d/%d: %d tokens of %d, then %v", g, i, all, len(want), ev.Reason)
+						}
 						if n++; n == stopAfter {
 							cancel()
 						}
@@ -200,6 +203,68 @@ func TestCloseEndsStreams(t *testing.T) {
 	}
 	if _, err := e.Generate(context.Background(), &Request{Tokens: []int32{1}}); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed engine takes requests: %v", err)
+	}
+}
+
+// TestCloseWhileRequestsComeAndGo: each stream has exactly one last event, whoever ends it.
+func TestCloseWhileRequestsComeAndGo(t *testing.T) {
+	for round := range 6 {
+		k := kinds[round%len(kinds)]
+		m := mode{"tight", 16, 4, 4, 340, 5000}
+		o := m.options(k)
+		f := newFake(k, o.Exec)
+		e, err := New(f, k.plan(300), Decoders(newLetters), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				rnd := seeded(uint64(g + 100*round))
+				for range 1000 {
+					ctx, cancel := context.WithCancel(context.Background())
+					q := &Request{Tokens: make([]int32, 1+rnd.IntN(200)), Stop: []string{"AB", "é"}, LogProbs: rnd.IntN(3), Progress: true}
+					s, err := e.Generate(ctx, q)
+					if err != nil {
+						cancel()
+						if !errors.Is(err, ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+					n, done := rnd.IntN(20), 0
+					go func() { <-s.Ended(); e.Stats() }()
+					for ev := range s.All() {
+						if ev.Done {
+							done++
+						} else if n--; n == 0 {
+							switch rnd.IntN(3) {
+							case 0:
+								cancel()
+							case 1:
+								s.Close()
+							}
+						}
+					}
+					if done != 1 {
+						t.Errorf("%d last events", done)
+					}
+					cancel()
+				}
+			})
+		}
+		time.Sleep(time.Duration(round) * time.Millisecond)
+		for range 3 {
+			wg.Go(func() {
+				if err := e.Close(); err != nil || !f.closed {
+					t.Errorf("closed: %v, executor: %v", err, f.closed)
+				}
+			})
+		}
+		wg.Wait()
+		if f.problem != nil {
+			t.Fatal(f.problem)
+		}
 	}
 }
 
