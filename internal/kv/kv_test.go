@@ -501,14 +501,14 @@ func randomOperations(t *testing.T, b *bench, r *rand.Rand) {
 		switch {
 		case op == 1:
 			keep := r.IntN(3) > 0
-			if keep && !l.s.Swapped() {
+			if keep && l.s.host == nil {
 				past = append(past, l.tokens)
 			}
 			l.s.Close(l.tokens[:l.s.Len()], keep)
 			seqs = slices.Delete(seqs, i, i+1)
-		case op == 2 && !l.s.Swapped():
+		case op == 2 && l.s.host == nil:
 			l.s.SwapOut()
-		case l.s.Swapped():
+		case l.s.host != nil:
 			if l.s.SwapIn(l.tokens[:l.s.Len()], len(l.tokens), nil) {
 				b.verify(l.s, l.tokens)
 			}
@@ -523,7 +523,7 @@ func randomOperations(t *testing.T, b *bench, r *rand.Rand) {
 		}
 		b.check()
 		for _, l := range seqs {
-			if !l.s.Swapped() {
+			if l.s.host == nil {
 				b.verify(l.s, l.tokens)
 			}
 		}

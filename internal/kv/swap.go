@@ -44,9 +44,6 @@ func (s *Seq) SwapOut() bool {
 	return true
 }
 
-// Swapped reports whether the sequence is in host memory.
-func (s *Seq) Swapped() bool { return s.host != nil }
-
 // SwapIn moves a sequence back, sharing what the tree still has of tokens, its computed ones. It does nothing and
 // returns false where there is no slot, or where pages for total positions are not available beyond reserved ones.
 func (s *Seq) SwapIn(tokens []int32, total int, reserved []int) bool {

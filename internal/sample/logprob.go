@@ -8,9 +8,9 @@ type LogProb struct {
 	LogProb float32
 }
 
-// LogNorm returns m and l such that the log probability of token i is logits[i]-m-l: the largest logit and the
+// logNorm returns m and l such that the log probability of token i is logits[i]-m-l: the largest logit and the
 // logarithm of the sum of exp(logits[i]-m).
-func LogNorm(logits []float32) (m, l float64) {
+func logNorm(logits []float32) (m, l float64) {
 	top := float32(math.Inf(-1))
 	for _, x := range logits {
 		top = max(top, x)
@@ -26,7 +26,7 @@ func LogNorm(logits []float32) (m, l float64) {
 // LogProbs returns the log probability of token under the softmax of a row of logits, and appends those of the n
 // most probable tokens to dst, best first, ties to the lower id. The row is not changed.
 func LogProbs(w *Scratch, dst []LogProb, logits []float32, token int32, n int) (float32, []LogProb) {
-	m, l := LogNorm(logits)
+	m, l := logNorm(logits)
 	if n > 0 {
 		w.cand = selectTop(w.cand[:0], logits, min(n, len(logits)))
 		for i := range w.cand {

@@ -37,8 +37,8 @@ func TestUniformIsUniform(t *testing.T) {
 		name string
 		f    func(i int) float64
 	}{
-		{"positions of a seed", func(i int) float64 { return Uniform(7, i) }},
-		{"seeds at a position", func(i int) float64 { return Uniform(uint64(i), 7) }},
+		{"positions of a seed", func(i int) float64 { return uniform(7, i) }},
+		{"seeds at a position", func(i int) float64 { return uniform(uint64(i), 7) }},
 	} {
 		count := make([]int, buckets)
 		for i := range n {
@@ -58,11 +58,11 @@ func TestUniformIsUniform(t *testing.T) {
 
 func TestExpAndLog(t *testing.T) {
 	for i := range 200000 {
-		x := -Uniform(1, i) * math.Pow(10, float64(i%5)-2)
+		x := -uniform(1, i) * math.Pow(10, float64(i%5)-2)
 		if got, want := exp(x), math.Exp(x); math.Abs(got-want) > 1e-15*want && x > -700 {
 			t.Fatalf("exp(%v) = %v, want %v", x, got, want)
 		}
-		y := Uniform(2, i) * math.Pow(10, float64(i%13)-6)
+		y := uniform(2, i) * math.Pow(10, float64(i%13)-6)
 		if y == 0 {
 			continue
 		}

@@ -21,8 +21,8 @@ func philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return counter
 }
 
-// Uniform returns the random number of a position under a seed: 53 bits in [0, 1).
-func Uniform(seed uint64, position int) float64 {
+// uniform returns the random number of a position under a seed: 53 bits in [0, 1).
+func uniform(seed uint64, position int) float64 {
 	b := philox(
 		[4]uint32{uint32(position), uint32(uint64(position) >> 32)},
 		[2]uint32{uint32(seed), uint32(seed >> 32)},

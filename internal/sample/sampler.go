@@ -86,7 +86,7 @@ func (s *Sampler) sample(w *Scratch, logits []float32, history []int32, prompt i
 	if s.p.Greedy() {
 		return best, s.accept(best)
 	}
-	id := s.draw(w, logits, top, Uniform(s.p.Seed, len(history)))
+	id := s.draw(w, logits, top, uniform(s.p.Seed, len(history)))
 	return id, s.accept(id)
 }
 

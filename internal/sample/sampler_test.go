@@ -208,7 +208,7 @@ func TestFrequenciesMatchSoftmax(t *testing.T) {
 	}
 }
 
-func TestDrawIsInverseOfReference(t *testing.T) {
+func TestDrawsAreAmongTheSurvivors(t *testing.T) {
 	// Over a large vocabulary, where partial selection matters, the survivors must be those of full sorting.
 	const vocab = 5000
 	w := NewScratch(vocab)
