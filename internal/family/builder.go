@@ -1,6 +1,7 @@
 package family
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/baleenrun/baleen/internal/plan"
@@ -14,8 +15,9 @@ type builder struct {
 	src  source
 	used map[string]bool // tensors read
 	m    *model
-	root string // safetensors: prefix of the text model's tensors
-	head string // safetensors: name of the output projection
+	root string  // safetensors: prefix of the text model's tensors
+	head string  // safetensors: name of the output projection
+	plus float32 // what is added to norm weights
 
 	p       *plan.Plan
 	buffers map[string]int
@@ -33,6 +35,9 @@ func build(c *config, fam *family, m *model) *plan.Plan {
 	}
 	if !c.gguf {
 		b.findRoot()
+		if fam.onePlus && !b.mlxDeltaNet() {
+			b.plus = 1
+		}
 	}
 	embed := b.embed()
 	for i := range m.layers {
@@ -108,8 +113,11 @@ func (b *builder) output(embed plan.WeightID) {
 		b.take("output", ".weight") // says what is missing
 	case b.m.tied == untied, b.m.tied == tiedIfAbsent && present:
 		w = b.weight("output", b.m.vocab, b.m.hidden)
-	case present: // tied, but saved nevertheless: transformers uses the embedding
-		b.take("output", ".weight")
+	case present: // tied, but saved nevertheless: the reference ties only what is equal
+		e, o := b.src.get(b.tensorName(b.layer, "token_embd", ".weight")), b.take("output", ".weight")
+		if e.typ != o.typ || !bytes.Equal(e.bytes, o.bytes) {
+			w = b.addWeight(o, b.m.vocab, b.m.hidden)
+		}
 	}
 	logits := b.buffer("logits", b.m.vocab)
 	b.emit(&plan.MatMul{In: h, Out: []plan.Val{logits}, W: []plan.WeightID{w}})
@@ -207,13 +215,9 @@ func (b *builder) addData(name string, data []float32) plan.VectorID {
 	return plan.VectorID(len(b.p.Vectors) - 1)
 }
 
-// norm adds the weights of a norm; families that store them less 1 get the 1 back.
+// norm adds the weights of a norm; those that are stored less 1 get the 1 back.
 func (b *builder) norm(role string, n int) plan.VectorID {
-	plus := float32(0)
-	if b.fam.onePlus && !b.c.gguf {
-		plus = 1
-	}
-	return b.addVector(b.take(role, ".weight"), n, plus)
+	return b.addVector(b.take(role, ".weight"), n, b.plus)
 }
 
 func (b *builder) normBias(role string, n int) plan.VectorID {

@@ -34,6 +34,20 @@ func (c *config) deltaShape() *deltaNet {
 	return d
 }
 
+// mlxDeltaNet reports whether MLX wrote the checkpoint's delta nets: their convolutions are [channels][kernel][1] then, and
+// nowhere else is the last dimension 1. Nothing else tells whether norm weights have their 1 added.
+func (b *builder) mlxDeltaNet() bool {
+	if _, ok := lookup("ssm_conv1d", ".weight", b.fam.hfNames, commonHF); !ok {
+		return false
+	}
+	for i := range b.m.layers {
+		if name := b.tensorName(i, "ssm_conv1d", ".weight"); b.src.has(name) {
+			return b.src.get(name).k() == 1
+		}
+	}
+	return false
+}
+
 func (d *deltaNet) lower(b *builder, in plan.Val) plan.Val {
 	keys, values := d.keyHeads*d.keyDim, d.valueHeads*d.valueDim
 	channels := 2*keys + values

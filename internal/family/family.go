@@ -32,7 +32,8 @@ type family struct {
 	harmless []string
 	// skip lists prefixes of tensors that are knowingly left out.
 	skip []string
-	// onePlus is set where norm weights are stored less 1 in safetensors (GGUF files have it added).
+	// onePlus is set where norm weights are stored less 1 in safetensors. GGUF files have it added; so have MLX's
+	// conversions of delta nets, but not those of Gemma.
 	onePlus bool
 
 	spec func(c *config) *model

@@ -19,6 +19,10 @@ var ministral3 = &family{
 	gguf: []string{"mistral3"},
 	defaults: map[string]any{
 		"num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 262144, "sliding_window": nil, "rms_norm_eps": 1e-5,
+		"rope_parameters": map[string]any{
+			"rope_type": "yarn", "rope_theta": 1e6, "factor": 16, "original_max_position_embeddings": 16384, "beta_fast": 32, "beta_slow": 1,
+			"mscale": 1, "mscale_all_dim": 1, "llama_4_scaling_beta": 0.1,
+		},
 	},
 	spec: mistralSpec,
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/baleenrun/baleen/internal/plan/planref"
+	"github.com/baleenrun/baleen/internal/quant"
 	"github.com/baleenrun/baleen/internal/safetensors"
 )
 
@@ -180,6 +182,8 @@ func TestSpellings(t *testing.T) {
 			v.tensors["model.layers.3.eh_proj.weight"] = float32Entry([]int{1}, []float32{1})
 		}},
 		{"experts stacked", "qwen3_moe", stackExperts},
+		{"delta nets as MLX writes them", "qwen3_next", likeMLX},
+		{"delta nets and stacked experts as MLX writes them", "qwen3_5_moe", likeMLX},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := load(t, test.golden)
@@ -211,6 +215,68 @@ func stackExperts(v *variant) {
 		v.tensors[prefix+"gate_up_proj"] = safetensors.Entry{DType: "BF16", Shape: []int{n, 2 * width, hidden}, Data: gateUp}
 		v.tensors[prefix+"down_proj"] = safetensors.Entry{DType: "BF16", Shape: []int{n, hidden, width}, Data: down}
 	}
+}
+
+// likeMLX writes delta nets and experts as MLX's conversions do: norm weights with the 1 added, convolutions as
+// [channels][kernel][1], and a stack for each of the experts' matrices.
+func likeMLX(v *variant) {
+	for _, name := range sortedKeys(v.tensors) {
+		e := v.tensors[name]
+		switch {
+		case strings.HasSuffix(name, "conv1d.weight"):
+			e.Shape = []int{e.Shape[0], e.Shape[2], 1}
+			v.tensors[name] = e
+		case strings.HasSuffix(name, "norm.weight") && !strings.HasSuffix(name, "linear_attn.norm.weight"):
+			values := make([]float32, e.Shape[0])
+			for i := range values {
+				values[i] = quant.BF16ToF32(binary.LittleEndian.Uint16(e.Data[2*i:])) + 1
+			}
+			v.tensors[name] = float32Entry(e.Shape, values)
+		}
+	}
+	for layer := range 3 {
+		prefix := fmt.Sprintf("model.layers.%d.mlp.", layer)
+		for _, p := range []string{"gate_proj", "up_proj", "down_proj"} {
+			var data []byte
+			var shape []int
+			n := 0
+			for ; ; n++ {
+				name := fmt.Sprintf("%sexperts.%d.%s.weight", prefix, n, p)
+				e, ok := v.tensors[name]
+				if !ok {
+					break
+				}
+				data, shape = append(data, e.Data...), e.Shape
+				delete(v.tensors, name)
+			}
+			if n > 0 {
+				v.tensors[prefix+"switch_mlp."+p+".weight"] = safetensors.Entry{DType: "BF16", Shape: append([]int{n}, shape...), Data: data}
+			}
+		}
+	}
+}
+
+// TestTiedButDifferent: a configuration that ties the output to the embedding does not win over an output of its own.
+func TestTiedButDifferent(t *testing.T) {
+	a, b := load(t, "qwen3"), load(t, "qwen3")
+	own := b.tensors["model.embed_tokens.weight"]
+	own.Data = bytes.Clone(own.Data)
+	for i := 0; i < len(own.Data); i += 2 {
+		own.Data[i] ^= 1
+	}
+	a.tensors["lm_head.weight"], b.tensors["lm_head.weight"] = own, own
+	b.config["tie_word_embeddings"] = false
+	sameLogits(t, a, b)
+}
+
+// TestMinistralDefaults: without rope_parameters the reference scales by YaRN and tempers the attention.
+func TestMinistralDefaults(t *testing.T) {
+	a, b := load(t, "ministral3"), load(t, "ministral3")
+	a.config["max_position_embeddings"], b.config["max_position_embeddings"] = 262144, 262144
+	delete(a.config, "rope_parameters")
+	p := b.config["rope_parameters"].(map[string]any)
+	p["original_max_position_embeddings"], p["factor"] = 16384, 16
+	sameLogits(t, a, b)
 }
 
 // TestRefusals changes checkpoints so that they must not load, and checks that the message names the cause.
