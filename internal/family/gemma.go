@@ -73,11 +73,15 @@ var gemma2 = &family{
 	harmless: []string{"hidden_act"},
 	spec: func(c *config) *model {
 		m := c.gemmaBase()
-		m.logitCap = c.floatOr("final_logit_softcapping", 0)
+		finalCap, scoreCap := 0.0, 0.0 // null is none
+		if c.gguf {
+			finalCap, scoreCap = 30, 50 // the first files do not say
+		}
+		m.logitCap = c.floatOr("final_logit_softcapping", finalCap)
 		a := c.attentionShape(m.hidden)
 		a.bias = c.biasKey("attention_bias", false)
 		a.outBias = a.bias
-		a.cap = c.floatOr("attn_logit_softcapping", 0)
+		a.cap = c.floatOr("attn_logit_softcapping", scoreCap)
 		a.rope = c.rope(ropeArgs{dim: a.dim})
 		a.scale = c.gemmaScale(m, a, 46)
 		window := c.windowKey(4096)
@@ -121,6 +125,9 @@ var gemma3 = &family{
 		}
 		global, local := c.gemma3Ropes(a.dim)
 		pattern := c.intOr("sliding_window_pattern", 6, 1, maxLayers)
+		if c.gguf && window == 0 { // no layer has a window, and the local rotary table goes with it
+			pattern = 1
+		}
 		types := c.layerTypes(len(m.layers), "full_attention", "sliding_attention")
 		f := &glu{width: c.dim("intermediate_size", maxDim), act: c.activation("hidden_activation", "gelu_pytorch_tanh")}
 		for i := range m.layers {

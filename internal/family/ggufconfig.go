@@ -124,7 +124,7 @@ func (c *config) ggufRope(a ropeArgs) ropeParams {
 		key = "rope.freq_base"
 	}
 	p := ropeParams{
-		kind:     c.stringOr("rope.scaling.type", "none"),
+		kind:     c.stringOr("rope.scaling.type", "linear"), // old files have a factor only
 		theta:    c.floatOr(key, a.theta),
 		partial:  a.partial,
 		max:      c.floatOr("max_position_embeddings", 0),
@@ -151,12 +151,10 @@ func (c *config) ggufRope(a ropeArgs) ropeParams {
 	if a.unscaled {
 		p.kind, attn = "none", 1
 	}
-	switch p.kind {
+	said := p.kind
+	switch said {
 	case "none", "longrope":
 		p.kind = "default"
-		if attn != 1 {
-			p.attentionFactor = attn
-		}
 	case "yarn":
 		switch {
 		case whole != 1: // the configuration's own attention_factor, which replaces the usual one
@@ -169,10 +167,18 @@ func (c *config) ggufRope(a ropeArgs) ropeParams {
 			c.fail("rope.scaling.factor is %v", p.factor)
 		}
 	default:
-		c.fail("rope.scaling.type %q is not known", p.kind)
+		c.fail("rope.scaling.type %q is not known", said)
 	}
 	if !a.unscaled {
 		c.ggufFactors(&p)
+	}
+	switch {
+	case p.kind == "longrope" && attn != 1:
+		p.attentionFactor = attn
+	case p.kind != "longrope" && said == "longrope":
+		c.fail("rope.scaling.type is longrope but the tensors rope_factors_long and rope_factors_short are missing")
+	case attn != 1 && p.attentionFactor == 0:
+		c.fail("rope.scaling.attn_factor is %v, which belongs to YaRN and LongRoPE, not to %q", attn, said)
 	}
 	return p
 }

@@ -20,6 +20,9 @@ var granite = &family{
 		}
 		a.scale = c.floatOr("attention_multiplier", a.scale)
 		a.rope = c.rope(ropeArgs{dim: a.dim, interleaved: c.gguf})
+		if c.gguf && !c.boolOr("rope.scaling.finetuned", true) { // this architecture's way to say that nothing is rotated
+			a.rope = nil
+		}
 		f := c.dense(c.biasKey("mlp_bias", false))
 		for i := range m.layers {
 			m.layers[i] = preNorm(a, f)

@@ -279,6 +279,85 @@ func TestMinistralDefaults(t *testing.T) {
 	sameLogits(t, a, b)
 }
 
+// noTensors is a GGUF file without any.
+type noTensors struct{}
+
+func (noTensors) has(string) bool    { return false }
+func (noTensors) get(string) *tensor { panic("no tensors") }
+func (noTensors) names() []string    { return nil }
+
+// smallGGUF is metadata that leave to the architecture what they can.
+func smallGGUF() *config {
+	return &config{gguf: true, source: noTensors{}, used: map[string]bool{}, values: map[string]any{
+		"hidden_size": 16, "num_hidden_layers": 7, "num_attention_heads": 2, "head_dim": 8, "intermediate_size": 32,
+		"max_position_embeddings": 512, "rms_norm_eps": 1e-6,
+	}}
+}
+
+// TestGemmaGGUFDefaults: the first Gemma 2 files do not name the caps that the model was trained with, and Gemma 3 files
+// without a window have one rotary table for all layers.
+func TestGemmaGGUFDefaults(t *testing.T) {
+	m := gemma2.spec(smallGGUF())
+	if a := m.layers[0].mix.(*attention); m.logitCap != 30 || a.cap != 50 || a.window != 4096 {
+		t.Errorf("Gemma 2: caps of %v and %v, window %v", m.logitCap, a.cap, a.window)
+	}
+	for i, l := range gemma3.spec(smallGGUF()).layers {
+		if a := l.mix.(*attention); a.window != 0 || a.rope.params.theta != 1e6 {
+			t.Errorf("Gemma 3, layer %d: window %v, rotary base %v", i, a.window, a.rope.params.theta)
+		}
+	}
+}
+
+// TestGraniteWithoutPositions: a GGUF file of Granite says by rope.scaling.finetuned whether heads are rotated.
+func TestGraniteWithoutPositions(t *testing.T) {
+	for value, rotates := range map[any]bool{nil: true, true: true, false: false} {
+		c := smallGGUF()
+		c.values["rope.scaling.finetuned"] = value
+		if a := granite.spec(c).layers[0].mix.(*attention); (a.rope != nil) != rotates {
+			t.Errorf("finetuned = %v: rotation %v", value, a.rope)
+		}
+	}
+}
+
+// TestGGUFScaling: what a file says about rotary scaling is used or refused.
+func TestGGUFScaling(t *testing.T) {
+	for _, test := range []struct {
+		name, refused string // refused is part of the error, "" for none
+		values        map[string]any
+		second        float64 // frequency, relative to that without scaling
+	}{
+		{"none", "", nil, 1},
+		{"linear", "", map[string]any{"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}, 0.25},
+		{"an old file", "", map[string]any{"rope.scale_linear": 4.0}, 0.25},
+		{"a factor without a type", "", map[string]any{"rope.scaling.factor": 4.0}, 0.25},
+		{"a factor that is switched off", "", map[string]any{"rope.scaling.type": "none", "rope.scaling.factor": 4.0}, 1},
+		{"LongRoPE without its factors", "rope_factors", map[string]any{"rope.scaling.type": "longrope"}, 0},
+		{"a factor of cosines without YaRN", "attn_factor", map[string]any{"rope.scaling.attn_factor": 1.2}, 0},
+		{"the same with a linear factor", "attn_factor", map[string]any{
+			"rope.scaling.type": "linear", "rope.scaling.factor": 4.0, "rope.scaling.attn_factor": 1.2,
+		}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := smallGGUF()
+			maps.Copy(c.values, test.values)
+			var r *rope
+			err := func() (err error) {
+				defer catch(&err)
+				r = c.rope(ropeArgs{dim: 8})
+				return nil
+			}()
+			switch {
+			case test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)):
+				t.Errorf("rope() = %v, want an error with %q", err, test.refused)
+			case test.refused == "" && err != nil:
+				t.Error(err)
+			case test.refused == "" && r.freqs[1] != round32(round32(0.1)*test.second):
+				t.Errorf("second frequency %v", r.freqs[1])
+			}
+		})
+	}
+}
+
 // TestRefusals changes checkpoints so that they must not load, and checks that the message names the cause.
 func TestRefusals(t *testing.T) {
 	set := func(key string, value any) func(v *variant) {
