@@ -21,16 +21,30 @@ func (p *Plan) Check() error {
 			c.that(k.Heads >= 1 && k.KDim >= 1 && k.VDim >= 1 && (!k.VInK || k.VDim <= k.KDim), "layer %d of group %d is %+v", l, g, k)
 		}
 	}
+	gathered := false
 	for i, op := range p.Ops {
 		if c.err != nil {
 			break
 		}
 		c.at = fmt.Sprintf("operation %d, %T", i, op)
 		c.op(op)
+		c.that(!gathered || !needsAllRows(op), "it comes after Gather, where rows have left their places")
+		_, isGather := op.(*Gather)
+		gathered = gathered || isGather
 	}
 	c.at = "logits"
 	c.val(p.Logits, p.Vocab)
 	return c.err
+}
+
+// needsAllRows reports whether an operation reads a row's token, position or sequence, which are those of the step's rows
+// before Gather.
+func needsAllRows(op Op) bool {
+	switch op.(type) {
+	case *Embed, *RopeOp, *PosScale, *StoreKV, *Attention, *ShortConv, *DeltaScan, *Gather:
+		return true
+	}
+	return false
 }
 
 // checker keeps the first error.
@@ -166,6 +180,7 @@ func (c *checker) op(op Op) {
 		c.that(op.Heads >= 1 && op.Heads%l.Heads == 0, "%d heads share %d key heads", op.Heads, l.Heads)
 		c.val(op.Q, op.Heads*l.KDim)
 		c.val(op.Out, op.Heads*l.VDim)
+		c.that(op.Window >= 0, "a window of %d", op.Window)
 		c.vector(op.Sinks, op.Heads)
 	case *Router, *Experts:
 		c.expertOp(op)

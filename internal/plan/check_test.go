@@ -59,6 +59,9 @@ func TestCheck(t *testing.T) {
 		{"heads that do not divide", "share", func(p *Plan) { p.Ops[5].(*Attention).Heads = 0 }},
 		{"values longer than the keys that hold them", "layer 0", func(p *Plan) { p.Groups[0].Layers[0] = KVLayer{1, 4, 5, true} }},
 		{"more experts chosen than there are", "route", func(p *Plan) { p.Routes = []Route{{Experts: 2, TopK: 3}} }},
+		{"a negative window", "window", func(p *Plan) { p.Ops[5].(*Attention).Window = -1 }},
+		{"positions after Gather", "after Gather", func(p *Plan) { p.Ops[5], p.Ops[6] = p.Ops[6], p.Ops[5] }},
+		{"Gather twice", "after Gather", func(p *Plan) { p.Ops = append(p.Ops[:7:7], p.Ops[6:]...) }},
 		{"logits of another width", "logits", func(p *Plan) { p.Logits.Width = 4 }},
 	} {
 		t.Run(test.name, func(t *testing.T) {

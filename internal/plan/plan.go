@@ -352,7 +352,8 @@ type (
 	}
 
 	// Gather drops all rows but those that the batch wants logits for: from here on the step has len(Out)
-	// rows. Vals lists the views whose values are needed afterwards.
+	// rows. Vals lists the views whose values are needed afterwards. It comes once, after everything that reads rows'
+	// tokens, positions or sequences.
 	Gather struct{ Vals []Val }
 )
 
