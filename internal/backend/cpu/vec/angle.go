@@ -2,9 +2,9 @@ package vec
 
 import "math"
 
-// The float64 functions behind the rotary tables. They use nothing but additions, multiplications and divisions
-// that are rounded one by one (a conversion keeps the compiler from fusing them), so that they give the same bits
-// on every platform, which math.Exp, math.Log and math.Sin do not promise.
+// The float64 functions behind the rotary tables and the temperature of attention. They use nothing but additions,
+// multiplications and divisions that are rounded one by one (a conversion keeps the compiler from fusing them), so that
+// they give the same bits on every platform, which math.Log and math.Sin do not promise.
 
 // RopeAngles fills the table of position pos: cos[j] and sin[j] are those of the angle pos*invFreq[j], times scale,
 // rounded to float32. The angle is rounded to float32 too, since models were trained with angles rounded so: at position
@@ -71,25 +71,6 @@ func cosPoly(r float64) float64 {
 	return 1 + float64(z*horner(z, cosTable[:]))
 }
 
-// Exp is e to the x, within 2 ulp, the same on every platform.
-func Exp(x float64) float64 {
-	switch {
-	case x != x || x > 709.78:
-		return x * math.Inf(1) // NaN stays NaN
-	case x < -745.2:
-		return 0
-	}
-	k := math.RoundToEven(float64(x * (1 / math.Ln2)))
-	const hi, lo = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-	r := x - float64(k*hi)
-	r -= float64(k * lo)
-	p := 1.0
-	for i := 14; i > 0; i-- {
-		p = float64(float64(p*r)/float64(i)) + 1
-	}
-	return math.Ldexp(p, int(k))
-}
-
 // Log is the natural logarithm, within 2 ulp, the same on every platform.
 func Log(x float64) float64 {
 	switch {
@@ -118,7 +99,3 @@ func Log(x float64) float64 {
 	k := float64(e)
 	return float64(k*hi) + (f - (float64(s*f) - r - float64(k*lo)))
 }
-
-// Pow is x to the y for positive x, as Exp(y*Log(x)): within a few dozen ulp for results between 1e-7 and 1e7,
-// which is far finer than the float32 tables made from it. It is the same on every platform.
-func Pow(x, y float64) float64 { return Exp(float64(y * Log(x))) }

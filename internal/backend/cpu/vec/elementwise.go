@@ -64,14 +64,6 @@ func (k *Kernels) Add(dst, x []float32, scale float32) {
 	map1f(dst, x, scale, k.ops.axpy)
 }
 
-// AddBias adds b to each of rows slices of x that start stride values apart.
-func (k *Kernels) AddBias(x []float32, stride, rows int, b []float32) {
-	for r := range rows {
-		row := x[r*stride:][:len(b)]
-		map2(row, row, b, k.ops.add)
-	}
-}
-
 // Mul writes a*b into dst, which may be either.
 func (k *Kernels) Mul(dst, a, b []float32) { map2(dst, a, b, k.ops.mul) }
 

@@ -135,7 +135,6 @@ func TestRowsRagged(t *testing.T) {
 		keep("mul", func(d []float32) { k.Mul(d, d, x) })
 		keep("scale", func(d []float32) { k.ScaleBy(d, 1.7) })
 		keep("softcap", func(d []float32) { k.SoftCap(d, 2) })
-		keep("bias", func(d []float32) { k.AddBias(d, n, 1, b) })
 		for kind := plan.ActNone; kind <= plan.ActExp; kind++ {
 			keep(fmt.Sprintf("act %d", kind), func(d []float32) { k.Act(kind, d, x) })
 			keep(fmt.Sprintf("glu %d", kind), func(d []float32) { k.GLU(kind, d, x, d, 7, 1.702) })
@@ -238,19 +237,9 @@ func TestMath64(t *testing.T) {
 		if d := math.Abs(Log(x) - math.Log(x)); d > 5e-16*max(math.Abs(math.Log(x)), 1e-3) {
 			t.Fatalf("Log(%g) is %g, want %g", x, Log(x), math.Log(x))
 		}
-		y := float64(i-10000) / 15
-		if e := math.Exp(y); math.Abs(Exp(y)-e) > 5e-16*e+math.SmallestNonzeroFloat64 {
-			t.Fatalf("Exp(%g) is %g, want %g", y, Exp(y), e)
-		}
-	}
-	for j := range 64 {
-		y := -float64(j) / 64
-		if p := math.Pow(500000, y); math.Abs(Pow(500000, y)-p) > 1e-14*p {
-			t.Errorf("Pow(500000, %g) is %g, want %g", y, Pow(500000, y), p)
-		}
 	}
 	for _, c := range []struct{ got, want float64 }{
-		{Exp(math.Inf(-1)), 0}, {Exp(1000), math.Inf(1)}, {Log(0), math.Inf(-1)}, {Log(math.Inf(1)), math.Inf(1)}, {Log(1), 0},
+		{Log(0), math.Inf(-1)}, {Log(math.Inf(1)), math.Inf(1)}, {Log(1), 0},
 	} {
 		if c.got != c.want {
 			t.Errorf("%g, want %g", c.got, c.want)
@@ -259,11 +248,11 @@ func TestMath64(t *testing.T) {
 	var h uint64
 	for i := range 5000 {
 		s, c := sincos(float64(float64(i) * 1.7))
-		for _, f := range []float64{s, c, Exp(float64(s * 20)), Log(float64(c*c) + 0.01), Pow(10000, c)} {
+		for _, f := range []float64{s, c, Log(float64(c*c) + 0.01)} {
 			h = (h ^ math.Float64bits(f)) * 0x100000001b3
 		}
 	}
-	if want := uint64(0x2c4de178ee1d9823); h != want {
+	if want := uint64(0xf2179898aa79dc0c); h != want {
 		t.Errorf("the results' digest is %#x, want %#x: this platform computes differently", h, want)
 	}
 }

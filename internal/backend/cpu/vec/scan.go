@@ -68,7 +68,7 @@ type DeltaArgs struct {
 	QStride, KStride, VStride int
 	DecayStride, BetaStride   int
 	OutStride                 int
-	KDim, VDim                int // KDim is at most 512
+	KDim, VDim                int
 	Scale                     float32
 	PerChannel                bool      // Decay has KDim values a row, else one
 	State                     []float32 // [KDim][VDim]

@@ -79,7 +79,7 @@ func TestDeltaScan(t *testing.T) {
 	for _, c := range []struct {
 		kdim, vdim int
 		perChannel bool
-	}{{128, 128, false}, {64, 48, true}, {5, 7, false}, {7, 33, true}} {
+	}{{128, 128, false}, {64, 48, true}, {5, 7, false}, {7, 33, true}, {600, 20, true}} {
 		t.Run(fmt.Sprintf("%dx%d/%t", c.kdim, c.vdim, c.perChannel), func(t *testing.T) {
 			const rows = 9
 			v := newValues(uint64(c.kdim), false)
