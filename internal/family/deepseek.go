@@ -166,9 +166,6 @@ func deepseekGGUF(c *config) *model {
 	if f.router.Norm {
 		f.router.NormEps = 1e-20
 	}
-	if kind == plan.GateSoftmax && !c.has("n_group") {
-		f.router.Groups = 0
-	}
 	c.deepseekLayers(m, a, f, noBias, 0)
 	return m
 }

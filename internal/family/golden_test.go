@@ -46,7 +46,7 @@ func readGolden(t *testing.T, dir string) golden {
 	read := func(name string) []float32 {
 		tensor, ok := set.Tensor(name)
 		if !ok {
-			t.Skipf("%s has no %s", dir, name)
+			t.Fatalf("%s has no %s", dir, name)
 		}
 		v, err := tensor.Float32s()
 		if err != nil {

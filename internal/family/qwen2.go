@@ -23,6 +23,7 @@ var qwen2 = &family{
 
 // qwenWindows returns the window of each layer of Qwen 2 and 3, 0 for full attention.
 func (c *config) qwenWindows(n int) []int {
+	c.noGGUFWindow()
 	windows := make([]int, n)
 	from := c.intOr("max_window_layers", 28, 0, 1<<30)
 	window := c.windowKey(4096)
@@ -42,6 +43,13 @@ func (c *config) qwenWindows(n int) []int {
 		}
 	}
 	return windows
+}
+
+// noGGUFWindow refuses a window in a GGUF file: which layers would have it, such files of Qwen cannot say.
+func (c *config) noGGUFWindow() {
+	if c.gguf {
+		c.want("sliding_window", 0, "GGUF files of this family have no windows")
+	}
 }
 
 // withWindow returns a copy with another window.

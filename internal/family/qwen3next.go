@@ -79,6 +79,7 @@ func qwen35Spec(c *config, tiled bool) *model {
 	m.tied = c.tieKey(false)
 	c.want("attn_output_gate", true, "attention is gated")
 	c.want("use_sliding_window", false, "there are no windows")
+	c.noGGUFWindow()
 	a := c.attentionShape(m.hidden)
 	a.bias = c.biasKey("attention_bias", false)
 	a.outBias = a.bias

@@ -50,6 +50,7 @@ var qwen2MoE = &family{
 
 // qwen2MoEWindows returns the windows: without layer_types every second layer has one.
 func (c *config) qwen2MoEWindows(n int) []int {
+	c.noGGUFWindow()
 	windows := make([]int, n)
 	below := c.intOr("max_window_layers", 28, 0, 1<<30)
 	window := c.windowKey(4096)
@@ -79,6 +80,7 @@ var qwen3MoE = &family{
 		m := c.base()
 		m.tied = c.tieKey(false)
 		a := c.qwen3Attention(m.hidden)
+		c.noGGUFWindow()
 		window := c.windowKey(4096)
 		if c.boolOr("use_sliding_window", false) {
 			a.window = window

@@ -287,6 +287,9 @@ func (s *hfSource) mlx(t *safetensors.Tensor) *tensor {
 	}
 	bits, group := c.dim("bits", 8), c.dim("group_size", 128)
 	mode := c.stringOr("mode", "affine")
+	if bits < 2 { // the numbers would take 32 times the file's size before anything else refuses them
+		fail("family: tensor %q: MLX numbers of %d bit", t.Name, bits)
+	}
 	words := t.Shape[len(t.Shape)-1]
 	k := words * 32 / bits
 	shape := append(slices.Clone(t.Shape[:len(t.Shape)-1]), k)

@@ -319,6 +319,24 @@ func TestGraniteWithoutPositions(t *testing.T) {
 	}
 }
 
+// TestQwenGGUFWindow: a window that a GGUF file names is not left out in silence.
+func TestQwenGGUFWindow(t *testing.T) {
+	for _, f := range []*family{qwen2, qwen3} {
+		for window, want := range map[int]bool{0: true, 64: false} {
+			c := smallGGUF()
+			c.values["sliding_window"] = window
+			err := func() (err error) {
+				defer catch(&err)
+				f.spec(c)
+				return nil
+			}()
+			if (err == nil) != want {
+				t.Errorf("%s with a window of %d: %v", f.name, window, err)
+			}
+		}
+	}
+}
+
 // TestGGUFScaling: what a file says about rotary scaling is used or refused.
 func TestGGUFScaling(t *testing.T) {
 	for _, test := range []struct {

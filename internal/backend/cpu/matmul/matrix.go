@@ -76,7 +76,7 @@ func groupBytes(t quant.Type, k int) (int, error) {
 	f, size := formatOf(t), floatBytes(t)
 	switch {
 	case f == nil && size == 0:
-		return 0, fmt.Errorf("matmul: no kernels for format %v", t)
+		return 0, fmt.Errorf("matmul: weights of the format %v cannot be multiplied yet; use a file in Q4_K_M, Q8_0 or another common format", t)
 	case k < 1 || k > most:
 		return 0, fmt.Errorf("matmul: rows of %d elements, want 1 to %d", k, most)
 	case f == nil:
