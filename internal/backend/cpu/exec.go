@@ -3,6 +3,7 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/backend/cpu/matmul"
@@ -39,6 +40,8 @@ type exec struct {
 	owner []int32 // index of each row's sequence in spans
 	spans []span  // sequences of the batch
 	tiles []tile  // work of attention
+
+	failed atomic.Pointer[error] // what kept a row from being computed; set by any thread
 }
 
 // A buffer is the memory of a plan.Buffer.
@@ -222,17 +225,32 @@ func (e *exec) Wait() ([]float32, error) {
 	if e.sizes.tileRows > 0 {
 		e.makeTiles()
 	}
-	for _, p := range e.passes {
-		p.run(e)
-	}
 	n := len(e.batch.Out)
+	err := e.runPasses()
 	e.batch = nil
+	if err != nil {
+		return nil, err
+	}
 	if n == 0 {
 		return nil, nil
 	}
 	logits, _ := e.from(e.plan.Logits, 0)
 	return logits[:n*e.plan.Vocab], nil
 }
+
+// runPasses runs the passes up to one that failed: what comes after it would store what is no result.
+func (e *exec) runPasses() error {
+	for _, p := range e.passes {
+		p.run(e)
+		if err := e.failed.Swap(nil); err != nil {
+			return *err
+		}
+	}
+	return nil
+}
+
+// fail keeps err for runPasses.
+func (e *exec) fail(err error) { e.failed.Store(&err) }
 
 // region returns the memory of a layer's part of all pages of its group.
 func (e *exec) region(group int, l *layerLayout) []byte {

@@ -1,12 +1,18 @@
 package cpu
 
 import (
+	"errors"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/backend/backendtest"
+	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/plan"
 	"github.com/baleenrun/baleen/internal/quant"
 )
@@ -128,6 +134,60 @@ func TestSubmitRefuses(t *testing.T) {
 	for i, v := range logits {
 		if math.IsNaN(float64(v)) {
 			t.Fatalf("logit %d is not a number", i)
+		}
+	}
+}
+
+// TestShortenedFileEndsTheStep: a model's file that another program cuts short while it is in use costs the step, not the
+// process, which touching the mapping would.
+func TestShortenedFileEndsTheStep(t *testing.T) {
+	p := backendtest.Plans(quant.Q4_0)[0]
+	w := &p.Weights[p.Ops[0].(*plan.Embed).W]
+	path := filepath.Join(t.TempDir(), "model")
+	if err := os.WriteFile(path, w.Bytes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	whole := w.Bytes
+	file, err := mmap.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	step := func(x *exec) ([]float32, error) {
+		t.Helper()
+		b := &backend.Batch{Tokens: []int32{3, int32(p.Vocab - 1)}, Out: []int32{0, 1}, Seqs: []backend.Seq{{Rows: 2, Pages: tables(p, 0)}}}
+		if err := x.Submit(b); err != nil {
+			t.Fatal(err)
+		}
+		logits, err := x.Wait()
+		return slices.Clone(logits), err
+	}
+	o := backend.Options{Threads: 2, MaxRows: 4, MaxSeqs: 1, MaxOut: 4}
+	want, err := step(compileTest(t, p, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Bytes, w.File, w.Off = file.Bytes(), file, 0
+	x := compileTest(t, p, o)
+	if n := testing.AllocsPerRun(20, func() { _, _ = x.embedding(w, 0, 16, 0) }); n > 0 {
+		t.Errorf("%v allocations a row", n)
+	}
+	for _, size := range []int64{int64(len(whole)), 1, int64(len(whole))} {
+		if err := os.Truncate(path, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := step(x)
+		if size == 1 {
+			if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), w.Name) {
+				t.Errorf("a file of one byte: %v", err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("the whole file: %v; other logits than from memory: %v", err, !slices.Equal(got, want))
 		}
 	}
 }

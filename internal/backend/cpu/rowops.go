@@ -113,16 +113,30 @@ func (c *compiler) embed(o *plan.Embed) (rowFunc, int, error) {
 	if !w.Type.CanDequantize() {
 		return nil, 0, fmt.Errorf("embedding %q: format %v has no decoder", w.Name, w.Type)
 	}
-	return func(_, r0, r1 int) {
+	return func(worker, r0, r1 int) {
 		for r := r0; r < r1; r++ {
-			t := int(e.batch.Tokens[r])
 			x := e.at(o.Out, r)
-			_ = quant.Dequantize(w.Type, x, w.Bytes[t*n:(t+1)*n]) // type and sizes were checked above
+			row, err := e.embedding(w, int(e.batch.Tokens[r])*n, n, worker)
+			if err != nil {
+				e.fail(err)
+				return
+			}
+			_ = quant.Dequantize(w.Type, x, row) // type and sizes were checked above
 			if o.Scale != 1 {
 				e.vec.ScaleBy(x, o.Scale)
 			}
 		}
 	}, 4 * w.K, nil
+}
+
+// embedding returns n bytes of w. Those of a file are read, not touched in their mapping: if the file was cut short since it
+// was opened, that is an error of the step and not the end of the process.
+func (e *exec) embedding(w *plan.Weight, at, n, worker int) ([]byte, error) {
+	if w.File == nil {
+		return w.Bytes[at : at+n], nil
+	}
+	row := e.scratch[worker][:n]
+	return row, readFull(w, row, at)
 }
 
 func (c *compiler) norm(o *plan.Norm) func(r int) {

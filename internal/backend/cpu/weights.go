@@ -124,11 +124,8 @@ func (l *loader) pack(w *weight, threads *pool) error {
 					l.buf[worker] = make([]byte, max(len(src), packChunk+16*rowBytes))
 				}
 				src = l.buf[worker][:len(src)]
-				if n, err := w.File.ReadAt(src, w.Off+int64(from)); n < len(src) {
-					if err == nil || errors.Is(err, io.EOF) {
-						err = io.ErrUnexpectedEOF
-					}
-					l.fail(fmt.Errorf("cpu: reading weight %q: %w", w.Name, err))
+				if err := readFull(w.Weight, src, from); err != nil {
+					l.fail(err)
 					return
 				}
 			}
@@ -139,6 +136,18 @@ func (l *loader) pack(w *weight, threads *pool) error {
 		}
 	})
 	return l.err
+}
+
+// readFull fills dst with the bytes of w from at on, which lie in a file.
+func readFull(w *plan.Weight, dst []byte, at int) error {
+	n, err := w.File.ReadAt(dst, w.Off+int64(at))
+	switch {
+	case n == len(dst):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("cpu: reading weight %q: %w", w.Name, err)
 }
 
 func (l *loader) fail(err error) {
