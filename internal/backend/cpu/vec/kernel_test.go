@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
@@ -15,10 +16,20 @@ import (
 type values struct {
 	*rand.Rand
 	special bool
+	memory  func(bytes int) []byte // nil: the Go heap
 }
 
 func newValues(seed uint64, special bool) values {
-	return values{rand.New(rand.NewPCG(seed, 77)), special}
+	return values{Rand: rand.New(rand.NewPCG(seed, 77)), special: special}
+}
+
+// take returns n numbers of T in the values' memory.
+func take[T uint16 | float32](v values, n int) []T {
+	if v.memory == nil {
+		return make([]T, n)
+	}
+	var one T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(v.memory(n*int(unsafe.Sizeof(one)))))), n)
 }
 
 func (v values) one() float32 {
@@ -42,7 +53,7 @@ func (v values) one() float32 {
 }
 
 func (v values) slice(n int) []float32 {
-	x := make([]float32, n)
+	x := take[float32](v, n)
 	for i := range x {
 		x[i] = v.one()
 	}
@@ -51,8 +62,8 @@ func (v values) slice(n int) []float32 {
 
 func (v values) lanes() *[Lanes]float32 { return (*[Lanes]float32)(v.slice(Lanes)) }
 
-func halves(x []float32) []uint16 {
-	h := make([]uint16, len(x))
+func (v values) halves(x []float32) []uint16 {
+	h := take[uint16](v, len(x))
 	for i, f := range x {
 		h[i] = Half(f)
 	}
@@ -124,7 +135,7 @@ var kernelCases = []struct {
 		return append(x, acc[:]...)
 	}},
 	{"to_half", func(o *ops, v values, n int) []float32 {
-		h := make([]uint16, n)
+		h := take[uint16](v, n)
 		o.toHalf(h, v.slice(n))
 		x := make([]float32, n)
 		for i := range x {
@@ -133,23 +144,23 @@ var kernelCases = []struct {
 		return x
 	}},
 	{"from_half", func(o *ops, v values, n int) []float32 {
-		h := make([]uint16, n)
+		h := take[uint16](v, n)
 		for i := range h {
 			h[i] = uint16(v.Uint32())
 		}
-		x := make([]float32, n)
+		x := take[float32](v, n)
 		o.fromHalf(x, h)
 		return x
 	}},
 	{"delta_read", func(o *ops, v values, n int) []float32 {
 		rows, stride := 1+v.IntN(40), n+v.IntN(3)
 		t := v.slice(n)
-		o.deltaRead(t, v.slice(rows*stride+n), stride, v.slice(rows))
+		o.deltaRead(t, v.slice((rows-1)*stride+n), stride, v.slice(rows))
 		return t
 	}},
 	{"delta_write", func(o *ops, v values, n int) []float32 {
 		rows, stride := 1+v.IntN(40), n+v.IntN(3)
-		t, s := v.slice(n), v.slice(rows*stride+n)
+		t, s := v.slice(n), v.slice((rows-1)*stride+n)
 		o.deltaWrite(t, s, stride, v.slice(rows), v.slice(rows), v.slice(rows), v.slice(n))
 		return append(t, s...)
 	}},
@@ -198,14 +209,14 @@ func sumCase(f func(o *ops) func(x []float32, acc *[Lanes]float32)) func(o *ops,
 func qkCase(half bool) func(o *ops, v values, n int) []float32 {
 	return func(o *ops, v values, n int) []float32 {
 		dims, kdim := n-v.IntN(Lanes), n+v.IntN(5)
-		k := v.slice(backend.PageTokens * kdim)
+		k := v.slice((backend.PageTokens-Lanes)*kdim + Lanes*dims)
 		kb, elem, qk := asBytes(k), 4, o.qk32
 		if half {
-			kb, elem, qk = asBytes(halves(k)), 2, o.qk16
+			kb, elem, qk = asBytes(v.halves(k)), 2, o.qk16
 		}
 		var out []float32
 		for rows := 1; rows <= qkRows; rows++ {
-			s := v.slice(rows * 40)
+			s := v.slice((rows-1)*40 + backend.PageTokens)
 			q := v.slice(rows * dims)
 			for add := range 2 {
 				qk(&q[0], rows, dims, &kb[0], kdim*Lanes*elem, &s[0], 4*40, add, 0)
@@ -219,15 +230,15 @@ func qkCase(half bool) func(o *ops, v values, n int) []float32 {
 func pvCase(half bool) func(o *ops, v values, n int) []float32 {
 	return func(o *ops, v values, n int) []float32 {
 		stride := n + v.IntN(5)
-		x := v.slice(backend.PageTokens * stride)
+		x := v.slice((backend.PageTokens-1)*stride + n)
 		vb, elem, pv := asBytes(x), 4, o.pv32
 		if half {
-			vb, elem, pv = asBytes(halves(x)), 2, o.pv16
+			vb, elem, pv = asBytes(v.halves(x)), 2, o.pv16
 		}
 		var out []float32
 		for rows := 1; rows <= pvRows; rows++ {
 			keys := 1 + v.IntN(backend.PageTokens)
-			acc, p := v.slice(rows*(n+3)), v.slice(rows*50)
+			acc, p := v.slice((rows-1)*(n+3)+n), v.slice((rows-1)*50+keys)
 			pv(&acc[0], 4*(n+3), rows, n, &p[0], 4*50, keys, &vb[0], stride*elem, 0)
 			out = append(out, acc...)
 		}
@@ -242,7 +253,7 @@ func turnCase(half bool) func(o *ops, v values, n int) []float32 {
 			k := v.slice(backend.PageTokens * kdim)
 			dst := v.slice(backend.PageTokens * n)
 			if half {
-				o.turn16(&dst[0], &asBytes(halves(k))[0], kdim, n)
+				o.turn16(&dst[0], &asBytes(v.halves(k))[0], kdim, n)
 			} else {
 				o.turn32(&dst[0], &asBytes(k)[0], kdim, n)
 			}
