@@ -63,6 +63,7 @@ arm64:
 race:
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./internal/engine/... ./internal/kv/... ./internal/fetch/... ./internal/store/... ./internal/pool/...
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./internal/server/...
+	CGO_ENABLED=1 $(GO) test -race -run '^TestPool' ./internal/backend/cpu
 
 fuzz:
 	@scripts/fuzz $(FUZZTIME)

@@ -1,6 +1,10 @@
 package family
 
-import "github.com/baleenrun/baleen/internal/plan"
+import (
+	"slices"
+
+	"github.com/baleenrun/baleen/internal/plan"
+)
 
 // deltaNames are the delta net's names.
 var deltaNames = map[string]string{
@@ -114,17 +118,21 @@ func (c *config) linearLayers(n int) []bool {
 	linear := make([]bool, n)
 	every := c.intOr("full_attention_interval", 4, 1, maxLayers)
 	types := c.layerTypes(n, "linear_attention", "full_attention")
-	var recurrent []int
-	if list, ok := c.values["attention.recurrent_layers"].([]any); ok && c.gguf {
-		recurrent = c.ints("attention.recurrent_layers", len(list), 0, 1)
-	} else {
+	var recurrent []int                                                        // of GGUF files; layers for multi-token prediction may follow
+	if v, ok := c.values["attention.recurrent_layers"].(int64); ok && c.gguf { // a list of equal numbers
+		recurrent = slices.Repeat([]int{c.integer("attention.recurrent_layers", v, 0, 1)}, n)
 		c.use("attention.recurrent_layers")
+	} else if c.gguf {
+		recurrent = c.ints("attention.recurrent_layers", -1, 0, 1)
+	}
+	if recurrent != nil && len(recurrent) < n {
+		c.fail("attention.recurrent_layers has %d entries for %d layers", len(recurrent), n)
 	}
 	for i := range linear {
 		switch {
 		case types != nil:
 			linear[i] = types[i] == "linear_attention"
-		case i < len(recurrent):
+		case recurrent != nil:
 			linear[i] = recurrent[i] == 1
 		default:
 			linear[i] = (i+1)%every != 0

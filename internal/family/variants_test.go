@@ -337,6 +337,34 @@ func TestQwenGGUFWindow(t *testing.T) {
 	}
 }
 
+// TestRecurrentLayers: a GGUF file may name its delta nets one by one.
+func TestRecurrentLayers(t *testing.T) {
+	for _, test := range []struct {
+		value any
+		want  string // a letter for each layer; "" for a refusal
+	}{
+		{nil, "rrrfrr"},
+		{[]any{false, true, true, false, false, true}, "frrffr"},
+		{[]any{int64(1), int64(0), int64(0), int64(0), int64(0), int64(0), int64(0)}, "rfffff"}, // one more for prediction
+		{int64(1), "rrrrrr"}, // a list of equal numbers
+		{[]any{int64(1), int64(0)}, ""},
+		{"all", ""},
+	} {
+		c := &config{gguf: true, used: map[string]bool{}, values: map[string]any{"attention.recurrent_layers": test.value}}
+		got := ""
+		err := func() (err error) {
+			defer catch(&err)
+			for _, r := range c.linearLayers(6) {
+				got += map[bool]string{true: "r", false: "f"}[r]
+			}
+			return nil
+		}()
+		if got != test.want || (err != nil) != (test.want == "") {
+			t.Errorf("%v: %q, %v; want %q", test.value, got, err, test.want)
+		}
+	}
+}
+
 // TestGGUFScaling: what a file says about rotary scaling is used or refused.
 func TestGGUFScaling(t *testing.T) {
 	for _, test := range []struct {
