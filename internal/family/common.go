@@ -19,6 +19,9 @@ func (c *config) base() *model {
 		c.want(k, false, "this is a decoder")
 	}
 	if c.gguf {
+		if !c.has("rms_norm_eps") { // nothing to fall back on: families differ, and files name it
+			c.fail("attention.layer_norm_rms_epsilon is missing")
+		}
 		c.want("attention.causal", true, "this is a decoder")
 		m.context = c.dim("max_position_embeddings", 1<<30)
 		return m

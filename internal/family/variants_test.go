@@ -308,6 +308,20 @@ func TestGemmaGGUFDefaults(t *testing.T) {
 	}
 }
 
+// TestGGUFNamesEpsilon: the constant of the norms is not guessed.
+func TestGGUFNamesEpsilon(t *testing.T) {
+	c := smallGGUF()
+	delete(c.values, "rms_norm_eps")
+	err := func() (err error) {
+		defer catch(&err)
+		llama.spec(c)
+		return nil
+	}()
+	if err == nil || !strings.Contains(err.Error(), "layer_norm_rms_epsilon") {
+		t.Error(err)
+	}
+}
+
 // TestGraniteWithoutPositions: a GGUF file of Granite says by rope.scaling.finetuned whether heads are rotated.
 func TestGraniteWithoutPositions(t *testing.T) {
 	for value, rotates := range map[any]bool{nil: true, true: true, false: false} {
