@@ -19,8 +19,13 @@ func (k keyMap) String(key string) (string, bool)    { v, ok := k[key].(string);
 func (k keyMap) Strings(key string) ([]string, bool) { v, ok := k[key].([]string); return v, ok }
 func (k keyMap) Floats(key string) ([]float32, bool) { v, ok := k[key].([]float32); return v, ok }
 func (k keyMap) Ints(key string) ([]int64, bool)     { v, ok := k[key].([]int64); return v, ok }
-func (k keyMap) Uint(key string) (uint64, bool)      { v, ok := k[key].(int); return uint64(v), ok }
-func (k keyMap) Bool(key string) (bool, bool)        { v, ok := k[key].(bool); return v, ok }
+func (k keyMap) Uint(key string) (uint64, bool) {
+	v, ok := k[key].(int)
+	return uint64(v), ok && v >= 0
+}
+func (k keyMap) Int(key string) (int64, bool)     { v, ok := k[key].(int); return int64(v), ok }
+func (k keyMap) Float(key string) (float64, bool) { v, ok := k[key].(float64); return v, ok }
+func (k keyMap) Bool(key string) (bool, bool)     { v, ok := k[key].(bool); return v, ok }
 
 // ggufKeys makes the keys of a GGUF file out of a trained tokenizer, as
 // converters do.
@@ -173,6 +178,9 @@ func TestGGUFErrors(t *testing.T) {
 		"add_bos_token is a string":               func(k keyMap) { k["tokenizer.ggml.bos_token_id"] = 1; k["tokenizer.ggml.add_bos_token"] = "true" },
 		"eos_token_id is a list of whole numbers": func(k keyMap) { k["tokenizer.ggml.eos_token_id"] = []int64{1} },
 		"pre is a number":                         func(k keyMap) { k["tokenizer.ggml.pre"] = 5 },
+		"pre is a negative number":                func(k keyMap) { k["tokenizer.ggml.pre"] = -5 },
+		"token_type is a floating-point number":   func(k keyMap) { k["tokenizer.ggml.token_type"] = 1.5 },
+		"eos_token_id is a floating-point number": func(k keyMap) { k["tokenizer.ggml.eos_token_id"] = 2.0 },
 	} {
 		k := ggufKeys(t, "byte_level", "gpt2", "qwen2")
 		change(k)

@@ -28,6 +28,10 @@ func (k *typedKeys) is(key string) string {
 		return "a boolean"
 	} else if _, ok := k.Keys.Uint(key); ok {
 		return "a number"
+	} else if _, ok := k.Keys.Int(key); ok {
+		return "a negative number"
+	} else if _, ok := k.Keys.Float(key); ok {
+		return "a floating-point number"
 	} else if v, _ := k.Keys.Strings(key); len(v) > 0 {
 		return "a list of strings"
 	} else if v, _ := k.Keys.Ints(key); len(v) > 0 {
@@ -54,8 +58,12 @@ func (k *typedKeys) Ints(key string) ([]int64, bool) {
 	return typed(k, key, "a list of whole numbers", k.Keys.Ints)
 }
 
+// Uint takes a negative number for missing: -1 is how some files say that there is no such token.
 func (k *typedKeys) Uint(key string) (uint64, bool) {
-	return typed(k, key, "a number", k.Keys.Uint)
+	if n, ok := k.Keys.Int(key); ok && n < 0 {
+		return 0, false
+	}
+	return typed(k, key, "a whole number", k.Keys.Uint)
 }
 
 func (k *typedKeys) Bool(key string) (bool, bool) {

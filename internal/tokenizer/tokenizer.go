@@ -18,6 +18,8 @@ type Keys interface {
 	Floats(key string) ([]float32, bool)
 	Ints(key string) ([]int64, bool)
 	Uint(key string) (uint64, bool)
+	Int(key string) (int64, bool)
+	Float(key string) (float64, bool)
 	Bool(key string) (bool, bool)
 }
 
