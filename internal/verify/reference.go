@@ -40,10 +40,12 @@ func ReadReference(path string) (*Reference, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s has no tensor logits", path)
 	}
-	if len(t.Shape) < 2 || t.Elements()/t.Shape[len(t.Shape)-1] != len(r.Tokens) {
+	if len(t.Shape) > 1 {
+		r.Vocab = t.Shape[len(t.Shape)-1]
+	}
+	if r.Vocab < 1 || t.Elements()/r.Vocab != len(r.Tokens) {
 		return nil, fmt.Errorf("%s: logits has the shape %v, want a row for each of the %d input_ids", path, t.Shape, len(r.Tokens))
 	}
-	r.Vocab = t.Shape[len(t.Shape)-1]
 	if r.Logits, err = t.Float32s(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -187,6 +187,7 @@ func TestBadReferencesAreRefused(t *testing.T) {
 		{"no logits", "no tensor logits", []safetensors.Entry{i32("input_ids", 1)}},
 		{"rows", "want a row for each of the 2 input_ids", []safetensors.Entry{i32("input_ids", 1, 2), f32("logits", 3, 4)}},
 		{"negative id", "input_ids[1] is -2", []safetensors.Entry{i32("input_ids", 1, -2), f32("logits", 2, 4)}},
+		{"no vocabulary", "has the shape [2 0]", []safetensors.Entry{i32("input_ids", 1, 2), f32("logits", 2, 0)}}, // divided by zero
 		{"flat", "has the shape [2]", []safetensors.Entry{i32("input_ids", 1, 2), f32("logits", 2)}},
 	} {
 		_, err := ReadReference(writeTensors(t, tc.entries...))
