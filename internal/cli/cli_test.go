@@ -332,11 +332,11 @@ func TestRunContinuesText(t *testing.T) {
 
 func TestRunJSON(t *testing.T) {
 	model := tinyFile(t, testTemplate)
-	args := []string{"run", model, "hello", "--json", "-n", "6", "--temperature", "1", "--seed", "5"}
+	args := []string{"run", model, "hello", "--json", "--stats", "-n", "6", "--temperature", "1", "--seed", "5"}
 	var a, b runResult
 	for _, r := range []*runResult{&a, &b} {
 		o := command(t, "", args...)
-		if o.status != exitOK {
+		if o.status != exitOK || !strings.Contains(o.err, "answer 6 tokens") {
 			t.Fatalf("%+v", o)
 		}
 		if err := json.Unmarshal([]byte(o.out), r); err != nil {

@@ -86,7 +86,7 @@ func (s *sampling) register(cmd *cobra.Command) {
 	s.flags = cmd
 	f := cmd.Flags()
 	f.IntVarP(&s.maxTokens, "max-tokens", "n", 0, "most tokens to generate (default: until the context is full)")
-	f.Float32VarP(&s.temperature, "temperature", "t", 0, "0 always takes the most probable token; higher is more varied")
+	f.Float32VarP(&s.temperature, "temperature", "t", 0, "0 always takes the most probable token; higher is more varied (default: 0)")
 	f.IntVar(&s.topK, "top-k", 0, "choose among the k most probable tokens (default: all)")
 	f.Float32Var(&s.topP, "top-p", 0, "choose among the most probable tokens that reach p together (default: all)")
 	f.Float32Var(&s.minP, "min-p", 0, "drop tokens with less than p times the best one's probability (default: none)")

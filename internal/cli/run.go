@@ -335,6 +335,9 @@ func (a *app) answerJSON(ctx context.Context, m *model.Model, tokens []int32, f 
 			r.Tokens = append(r.Tokens, ev.Token)
 		}
 	}
+	if f.showStats {
+		a.stats(last.Usage, f.loaded, f.temperature > 0)
+	}
 	if err := a.finished(last, &f.sampling, m); err != nil {
 		return err
 	}
