@@ -7,6 +7,9 @@ import (
 // base reads what all decoders share.
 func (c *config) base() *model {
 	m := &model{hidden: c.dim("hidden_size", maxDim), eps: c.positive("rms_norm_eps", 1e-6)}
+	if c.gguf && !c.has("rms_norm_eps") { // the defaults are those of config.json
+		c.fail("rms_norm_eps is missing")
+	}
 	n := c.dim("num_hidden_layers", maxLayers)
 	m.extraLayers = c.intOr("num_nextn_predict_layers", 0, 0, 16)
 	if c.gguf { // block_count counts them too
