@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,7 +173,7 @@ func readJSON(path string) (map[string]any, error) {
 	}
 	v, err := decodeJSON(data)
 	if err != nil {
-		return nil, fmt.Errorf("family: %s: %w", path, err)
+		return nil, fmt.Errorf("family: %s is no JSON object: %w", path, err)
 	}
 	return v, nil
 }
@@ -186,12 +187,27 @@ func readSmall(path string) ([]byte, error) {
 	return data, nil
 }
 
+// decodeJSON reads one object. Its errors speak of JSON, not of the types that hold it here.
 func decodeJSON(data []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v map[string]any
-	if err := d.Decode(&v); err != nil {
+	err := d.Decode(&v)
+	var other *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("it is cut off, fetch it again")
+	case errors.As(err, &other):
+		return nil, fmt.Errorf("it is of another kind (%s)", other.Value)
+	case err != nil:
 		return nil, err
+	case v == nil:
+		return nil, errors.New("it is null")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more behind it")
 	}
 	return v, nil
 }
@@ -213,7 +229,10 @@ func (c *Checkpoint) Dir() string { return c.dir }
 // Lower makes the plan. Its weights view the checkpoint's files where nothing had to be transformed. The error says
 // which tensor or configuration key is missing, unknown or not supported.
 func (c *Checkpoint) Lower(o Options) (p *plan.Plan, err error) {
-	if c.fam == nil {
+	switch {
+	case c.kind == "" && c.gguf == nil:
+		return nil, fmt.Errorf("family: %s: config.json names no model_type", c.path)
+	case c.fam == nil:
 		return nil, fmt.Errorf("family: %s: models of type %q are not supported; the families are %s", c.path, c.kind, strings.Join(Names(), ", "))
 	}
 	if o.Context < 0 {

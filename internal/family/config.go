@@ -266,7 +266,12 @@ func (c *config) finish(where string, harmless ...[]string) {
 	}
 	if len(left) > 0 {
 		sort.Strings(left)
-		fail("family: %s: unknown keys might change the result: %s", where, strings.Join(left, ", "))
+		more := ""
+		if len(left) > 8 {
+			more = fmt.Sprintf(" and %d more", len(left)-8)
+			left = left[:8]
+		}
+		fail("family: %s: unknown keys might change the result: %s%s", where, strings.Join(left, ", "), more)
 	}
 }
 

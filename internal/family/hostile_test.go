@@ -3,6 +3,7 @@ package family
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,6 +151,67 @@ func TestHostileGGUF(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDamagedConfigs: what is no JSON object is refused in words that say so.
+func TestDamagedConfigs(t *testing.T) {
+	golden := filepath.Join("testdata", "goldens", "llama")
+	good, err := os.ReadFile(filepath.Join(golden, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := map[string]any{"model_type": "llama"}
+	for i := range 5000 {
+		many[fmt.Sprintf("key%d", i)] = i
+	}
+	for _, tc := range []struct{ config, want string }{
+		{"", "is no JSON object: it is empty"},
+		{" \n", "is no JSON object: it is empty"},
+		{"[]", "is no JSON object"},
+		{"7", "is no JSON object"},
+		{"null", "is no JSON object"},
+		{string(good[:len(good)/2]), "is no JSON object: it is cut off"},
+		{string(good) + "garbage", "is no JSON object: there is more behind it"},
+		{string(good) + "{}", "is no JSON object: there is more behind it"},
+		{"{}", "config.json names no model_type"},
+		{`{"model_type": 7}`, "config.json names no model_type"},
+	} {
+		err := openWith(t, golden, tc.config)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "Go value") {
+			t.Errorf("%.40q: error %v, want %q", tc.config, err, tc.want)
+		}
+	}
+	c := config{values: many, used: map[string]bool{}}
+	err = func() (err error) {
+		defer catch(&err)
+		c.finish("config.json")
+		return nil
+	}()
+	if err == nil || len(err.Error()) > 1000 || !strings.Contains(err.Error(), "and 4993 more") {
+		t.Errorf("%d unknown keys: %.1000v", len(many), err)
+	}
+}
+
+// openWith opens and lowers the weights of a golden under another config.json.
+func openWith(t *testing.T, golden, config string) error {
+	t.Helper()
+	dir := t.TempDir()
+	weights, err := os.ReadFile(filepath.Join(golden, "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"model.safetensors": weights, "config.json": []byte(config)} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Lower(Options{})
+	return err
 }
 
 // TestMissingEpsilonInGGUF: a GGUF file always says it; the default of config.json would be another model's.

@@ -49,7 +49,7 @@ func TestInfo(t *testing.T) {
 func TestBrokenTemplates(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"chat_template.jinja", strings.Repeat("x", maxJSON+1), "more than"},
-		{"tokenizer_config.json", `{"chat_template": "a"`, "tokenizer_config.json: unexpected EOF"},
+		{"tokenizer_config.json", `{"chat_template": "a"`, "tokenizer_config.json is no JSON object: it is cut off"},
 		{"tokenizer_config.json", `{"chat_template": 7}`, "want a text or a list"},
 		{"chat_template.json", `{"chat_template": [{"name": "default", "template": null}]}`, "has no text"},
 		{"tokenizer_config.json", `{"chat_template": null}`, ""},
