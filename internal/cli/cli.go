@@ -160,7 +160,11 @@ func Main(args []string, sys IO) (status int) {
 	return exitFailed
 }
 
-// oneLine writes an error in one line, without control characters that a hostile file may have brought.
+// maxLine is how many characters of an error are shown.
+const maxLine = 2000
+
+// oneLine writes an error in one line, without control characters and without the megabytes of a name that a hostile file
+// may have brought.
 func oneLine(err error) string {
 	clean := func(r rune) rune {
 		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -169,7 +173,11 @@ func oneLine(err error) string {
 		return r
 	}
 	parts := strings.FieldsFunc(strings.Map(clean, err.Error()), func(r rune) bool { return r == '\n' })
-	return strings.Join(parts, "; ")
+	line := strings.Join(parts, "; ")
+	if runes := []rune(line); len(runes) > maxLine {
+		line = string(runes[:maxLine]) + "..."
+	}
+	return line
 }
 
 const rootLong = `Baleen runs open-weight language models on this machine. The same request gives the same

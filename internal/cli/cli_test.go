@@ -520,6 +520,10 @@ func TestErrorsAreOnePlainLine(t *testing.T) {
 	if got, want := oneLine(err), "first ?[31mred; second?; ?line?"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	long := oneLine(errors.New(strings.Repeat("é", maxLine) + "tail")) // a file may hold names of megabytes
+	if want := strings.Repeat("é", maxLine) + "..."; long != want {
+		t.Errorf("%d bytes, want %d", len(long), len(want))
+	}
 }
 
 func TestModelsCannotSteerTheTerminal(t *testing.T) {
