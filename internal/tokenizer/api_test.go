@@ -445,3 +445,27 @@ func TestFromJSONErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestWrongKindsInPlainWords: an error names what the file holds, not the types that hold it here.
+func TestWrongKindsInPlainWords(t *testing.T) {
+	good := `{"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}}`
+	for _, tc := range []struct{ name, text, want string }{
+		{"tokenizer_config.json", `{"bos_token":7}`, "number is not what belongs there"},
+		{"tokenizer_config.json", `{"add_bos_token":"yes"}`, "add_bos_token: string is not what belongs there"},
+		{"tokenizer_config.json", `[]`, "array is not what belongs there"},
+		{"generation_config.json", `{"eos_token_id":"x"}`, "eos_token_id: string is not what belongs there"},
+		{"tokenizer.json", `{"model":{"type":7}}`, "type: number is not what belongs there"},
+		{"tokenizer.json", strings.Replace(good, `"merges"`, `"byte_fallback":1,"merges"`, 1), "byte_fallback: number is not what belongs there"},
+		{"tokenizer.json", strings.Replace(good, `{"model"`, `{"pre_tokenizer":[],"model"`, 1), "array is not what belongs there"},
+	} {
+		dir := t.TempDir()
+		for _, f := range []struct{ name, text string }{{"tokenizer.json", good}, {tc.name, tc.text}} {
+			if err := os.WriteFile(dir+"/"+f.name, []byte(f.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := FromDir(dir); err == nil || strings.Contains(err.Error(), "Go ") || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s %s: error %v, want %q", tc.name, tc.text, err, tc.want)
+		}
+	}
+}

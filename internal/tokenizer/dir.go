@@ -88,14 +88,14 @@ type tokenName string
 
 func (n *tokenName) UnmarshalJSON(raw []byte) error {
 	var s string
-	if json.Unmarshal(raw, &s) == nil {
+	if unmarshal(raw, &s) == nil {
 		*n = tokenName(s)
 		return nil
 	}
 	var o struct {
 		Content string `json:"content"`
 	}
-	err := json.Unmarshal(raw, &o)
+	err := unmarshal(raw, &o)
 	*n = tokenName(o.Content)
 	return err
 }
@@ -138,7 +138,7 @@ func readDirConfig(dir string) (*dirConfig, error) {
 			continue
 		}
 		if err == nil {
-			err = json.Unmarshal(data, f.v)
+			err = unmarshal(data, f.v)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, f.name), err)
@@ -154,9 +154,9 @@ func readDirConfig(dir string) (*dirConfig, error) {
 	if isNull(generation.EOS) {
 		return c, nil
 	}
-	if json.Unmarshal(generation.EOS, &one) == nil {
+	if unmarshal(generation.EOS, &one) == nil {
 		c.ends = []int32{one}
-	} else if err := json.Unmarshal(generation.EOS, &c.ends); err != nil {
+	} else if err := unmarshal(generation.EOS, &c.ends); err != nil {
 		return nil, fmt.Errorf("%s: eos_token_id: %w", filepath.Join(dir, "generation_config.json"), err)
 	}
 	return c, nil

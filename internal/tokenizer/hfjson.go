@@ -68,10 +68,23 @@ func jsonKind(raw json.RawMessage) (string, error) {
 	var v struct {
 		Type string `json:"type"`
 	}
-	if err := json.Unmarshal(raw, &v); err != nil {
+	if err := unmarshal(raw, &v); err != nil {
 		return "", err
 	}
 	return v.Type, nil
+}
+
+// unmarshal is json.Unmarshal with errors that name what the file holds, not the types that hold it here.
+func unmarshal(raw []byte, v any) error {
+	err := json.Unmarshal(raw, v)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &kind):
+		return err
+	case kind.Field == "":
+		return fmt.Errorf("%s is not what belongs there", kind.Value)
+	}
+	return fmt.Errorf("%s: %s is not what belongs there", kind.Field, kind.Value)
 }
 
 func isNull(raw json.RawMessage) bool {
@@ -160,7 +173,7 @@ func (t *Tokenizer) jsonBPE(raw json.RawMessage, fields map[string]json.RawMessa
 		"fuse_unk": &o.FuseUnk, "byte_fallback": &o.Fallback, "ignore_merges": &o.IgnoreMrg,
 	} {
 		if f := fields[name]; !isNull(f) {
-			if err := json.Unmarshal(f, v); err != nil {
+			if err := unmarshal(f, v); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}

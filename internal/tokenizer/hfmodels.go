@@ -25,7 +25,7 @@ func field(m map[string]json.RawMessage, name string, v any) error {
 	if isNull(m[name]) {
 		return nil
 	}
-	if err := json.Unmarshal(m[name], v); err != nil {
+	if err := unmarshal(m[name], v); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (j *jsonScanner) scored() (token string, score float64, err error) {
 		if err != nil {
 			return err
 		}
-		return json.Unmarshal(raw, &score)
+		return unmarshal(raw, &score)
 	})
 	if err == nil && n != 2 {
 		err = j.fail("a token and a score")

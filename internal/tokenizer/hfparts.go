@@ -29,11 +29,11 @@ func jsonSequence[T any](raw json.RawMessage, field string, one func(kind string
 		return one(kind, raw)
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
+	if err := unmarshal(raw, &fields); err != nil {
 		return nil, err
 	}
 	var parts []json.RawMessage
-	if err := json.Unmarshal(fields[field], &parts); err != nil {
+	if err := unmarshal(fields[field], &parts); err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
 	var out []T
@@ -62,7 +62,7 @@ func jsonNormalizer(kind string, raw json.RawMessage) ([]normalizer, error) {
 		StripRight *bool       `json:"strip_right"`
 		Charsmap   []byte      `json:"precompiled_charsmap"` // base64
 	}
-	if err := json.Unmarshal(raw, &o); err != nil {
+	if err := unmarshal(raw, &o); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	switch kind {
@@ -116,7 +116,7 @@ func jsonPreTokenizer(kind string, raw json.RawMessage) ([]preTokenizer, error) 
 		Length         int         `json:"length"`
 		Delimiter      string      `json:"delimiter"`
 	}
-	if err := json.Unmarshal(raw, &o); err != nil {
+	if err := unmarshal(raw, &o); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	switch kind {
@@ -214,7 +214,7 @@ func (t *Tokenizer) jsonAdded(raw json.RawMessage) error {
 		Normalized *bool  `json:"normalized"`
 		Special    bool   `json:"special"`
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
+	if err := unmarshal(raw, &list); err != nil {
 		return err
 	}
 	var tokens []addedToken
@@ -265,11 +265,11 @@ func (t *Tokenizer) jsonPostPart(kind string, raw json.RawMessage) (postProcesso
 		return post, nil
 	case "BertProcessing", "RobertaProcessing":
 		var o struct{ Sep, Cls [2]json.RawMessage }
-		if err := json.Unmarshal(raw, &o); err != nil {
+		if err := unmarshal(raw, &o); err != nil {
 			return post, err
 		}
 		var sep, cls int32
-		if err := errors.Join(json.Unmarshal(o.Sep[1], &sep), json.Unmarshal(o.Cls[1], &cls)); err != nil {
+		if err := errors.Join(unmarshal(o.Sep[1], &sep), unmarshal(o.Cls[1], &cls)); err != nil {
 			return post, fmt.Errorf("%s: %w", kind, err)
 		}
 		if sep < 0 || cls < 0 {
@@ -297,7 +297,7 @@ func jsonTemplate(raw json.RawMessage) (postProcessor, error) {
 			IDs []int32 `json:"ids"`
 		} `json:"special_tokens"`
 	}
-	if err := json.Unmarshal(raw, &o); err != nil {
+	if err := unmarshal(raw, &o); err != nil {
 		return post, err
 	}
 	seen := false
@@ -353,7 +353,7 @@ func jsonDecodeStep(kind string, raw json.RawMessage) ([]decodeStep, error) {
 		Split         *bool           `json:"split"`
 		_             json.RawMessage `json:"-"`
 	}
-	if err := json.Unmarshal(raw, &o); err != nil {
+	if err := unmarshal(raw, &o); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	step := func(s decodeStep) ([]decodeStep, error) { return []decodeStep{s}, nil }
