@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sort"
 	"strconv"
@@ -51,6 +53,10 @@ func (a *app) benchCommand() *cobra.Command {
 				if _, err := bench.PlotFormat(f.plot); err != nil {
 					return usageError{err}
 				}
+				dir := filepath.Dir(f.plot)
+				if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+					return usagef("cannot plot to %s: there is no folder %s", f.plot, dir)
+				}
 			}
 			if f.worker != "" {
 				return a.benchWorker(cmd.Context(), args[0], f)
@@ -90,6 +96,9 @@ func (a *app) bench(ctx context.Context, arg string, f *benchFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := model.CheckContext(path, f.Context()); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -124,20 +133,19 @@ func (a *app) bench(ctx context.Context, arg string, f *benchFlags) error {
 	if bandwidth > 0 {
 		r.DecodeShare = r.DecodeTPS * float64(r.BytesPerToken) / 1e9 / bandwidth
 	}
-	if f.plot != "" {
-		if err := bench.WritePlot(f.plot, r); err != nil {
-			return err
-		}
-	}
 	if f.asJSON {
-		return a.writeJSON(r)
+		err = a.writeJSON(r)
+	} else {
+		a.benchTable(r)
 	}
-	a.benchTable(r)
-	return nil
+	if f.plot != "" { // last: what was measured is not lost with it
+		err = errors.Join(err, bench.WritePlot(f.plot, r))
+	}
+	return err
 }
 
 func (a *app) workerFailed(err error) error {
-	if _, ok := err.(*bench.WorkerError); ok {
+	if worker := new(bench.WorkerError); errors.As(err, &worker) {
 		return errFailed // it has said why
 	}
 	return err

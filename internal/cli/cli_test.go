@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/bench"
 	"github.com/baleenrun/baleen/internal/store"
 	"github.com/baleenrun/baleen/internal/synth"
 )
@@ -207,6 +208,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"eval", model, "--text", "x", "--ctx", "2"}, "--ctx is 2"},
 		{[]string{"bench", model, "--generate", "1"}, "generate 1"},
 		{[]string{"bench", model, "--plot", "x.gif"}, "must end in .svg or .png"},
+		{[]string{"bench", model, "--plot", "nowhere/x.svg"}, "cannot plot to nowhere/x.svg: there is no folder nowhere"},
 		{[]string{"synth", "x.gguf"}, "--shape is missing"},
 		{[]string{"synth", "x.gguf", "--shape", "huge"}, `no shape is named "huge"`},
 		{[]string{"synth", "x.gguf", "--shape", "tiny", "--quant", "Q9"}, `no quantization is named "Q9"`},
@@ -219,6 +221,27 @@ func TestUsageErrors(t *testing.T) {
 	if o.status != exitUsage || !strings.Contains(o.err, `BALEEN_CPU="fast": want one of`) {
 		t.Errorf("wrong variable: %+v", o)
 	}
+}
+
+// TestFailedWorkersSpeakOnce: the process that measures has said why it failed.
+func TestFailedWorkersSpeakOnce(t *testing.T) {
+	_, err := bench.Measure(t.Context(), []string{os.Args[0], "bench", "nowhere.gguf"}, io.Discard)
+	if got := (&app{}).workerFailed(err); !errors.Is(got, errFailed) {
+		t.Errorf("%v became %v", err, got)
+	}
+}
+
+// TestMain is the program where "bench" starts itself anew; as a test, it would run all tests again, and each would.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "bench" {
+		os.Exit(Main(os.Args[1:], System()))
+	}
+	os.Exit(m.Run())
+}
+
+// TestBenchRefusesBeforeItMeasures: a context that the model does not have costs no minutes of other measurements.
+func TestBenchRefusesBeforeItMeasures(t *testing.T) {
+	command(t, "", "bench", tinyFile(t, ""), "--depth", "99999").oneErrorLine(t, exitFailed, "is more than the model's 2048")
 }
 
 // fullDisk takes room bytes and no more.

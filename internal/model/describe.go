@@ -87,6 +87,16 @@ func Check(path string) error {
 	return c.Close()
 }
 
+// CheckContext is Check, and tells whether the model has a context of so many tokens.
+func CheckContext(path string, tokens int) error {
+	c, err := family.Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = contextFor(c.Info(), tokens)
+	return errors.Join(err, c.Close())
+}
+
 func (d *Description) need(c *family.Checkpoint, o Options) (err error) {
 	if d.Context, err = contextFor(d.Info, o.Context); err != nil {
 		return err
