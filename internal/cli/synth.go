@@ -49,6 +49,9 @@ func (a *app) synthCommand() *cobra.Command {
 
 // synth writes beside the file and renames, so that FILE is whole or not there.
 func (a *app) synth(ctx context.Context, path string, s synth.Shape, r synth.Recipe, seed uint64) (err error) {
+	if path == "" {
+		return usagef("the FILE to write has no name")
+	}
 	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
 		return usagef("%s is no regular file: name the file to write, such as %s", path, filepath.Join(path, s.Name+".gguf"))
 	}
@@ -74,7 +77,9 @@ func (a *app) synth(ctx context.Context, path string, s synth.Shape, r synth.Rec
 			a.note("wrote %s of %s", fetch.Bytes(done), fetch.Bytes(need))
 		}
 	}
-	if err := synth.Write(ctx, file, s, r, seed, progress); err != nil {
+	if err := synth.Write(ctx, file, s, r, seed, progress); ctx.Err() != nil {
+		return ctx.Err() // at which tensor it was stopped does not matter
+	} else if err != nil {
 		return err
 	}
 	if err := file.Close(); err != nil {
