@@ -215,6 +215,7 @@ func (a *app) rootCommand() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", helpWidth)))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{nearFlag(cmd, flagError(err))} })
 	help := root.HelpFunc()
 	root.SetHelpCommand(helpCommand(root))
@@ -224,12 +225,42 @@ func (a *app) rootCommand() *cobra.Command {
 			a.unknown = root.Args(root, names)
 			return
 		}
+		cmd.Long = fill(cmd.Long)
 		help(cmd, args)
 	})
 	root.AddCommand(a.runCommand(), a.pullCommand(), a.listCommand(), a.showCommand(), a.rmCommand(), a.cpCommand(),
 		a.tokenizeCommand(), a.detokenizeCommand(), a.templateCommand(), a.doctorCommand(),
 		a.evalCommand(), a.benchCommand(), a.verifyCommand(), a.synthCommand(), a.versionCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand())
 	return root
+}
+
+// helpWidth is the width of a terminal that nobody has made wider.
+const helpWidth = 80
+
+// fill breaks paragraphs anew. Indented lines are tables, and stay.
+func fill(text string) string {
+	var out []string
+	line := ""
+	flush := func() {
+		if line != "" {
+			out, line = append(out, line), ""
+		}
+	}
+	for _, l := range strings.Split(text, "\n") {
+		if l == "" || l[0] == ' ' || l[0] == '\t' {
+			flush()
+			out = append(out, l)
+			continue
+		}
+		for _, word := range strings.Fields(l) {
+			if line != "" && len(line)+1+len(word) > helpWidth {
+				flush()
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+	}
+	flush()
+	return strings.Join(out, "\n")
 }
 
 // completionCommand adds the framework's command that prints scripts for shells, and makes it refuse what it does not

@@ -9,9 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/baleenrun/baleen/internal/bench"
 	"github.com/baleenrun/baleen/internal/store"
@@ -210,6 +213,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"bench", model, "--plot", "x.gif"}, "must end in .svg or .png"},
 		{[]string{"bench", model, "--plot", "nowhere/x.svg"}, "cannot plot to nowhere/x.svg: there is no folder nowhere"},
 		{[]string{"synth", "x.gguf"}, "--shape is missing"},
+		{[]string{"synth", "", "--shape", "tiny"}, "the FILE to write has no name"},
 		{[]string{"synth", "x.gguf", "--shape", "huge"}, `no shape is named "huge"`},
 		{[]string{"synth", "x.gguf", "--shape", "tiny", "--quant", "Q9"}, `no quantization is named "Q9"`},
 	} {
@@ -483,6 +487,27 @@ func TestVersionJSON(t *testing.T) {
 		t.Errorf("%+v: %v", o, err)
 	}
 	command(t, "", "version", "now").oneErrorLine(t, exitUsage, "got 1 argument")
+}
+
+// TestHelpFitsATerminal: what is not a table or an example has lines of at most 80 characters.
+func TestHelpFitsATerminal(t *testing.T) {
+	var check func(cmd *cobra.Command, path []string)
+	check = func(cmd *cobra.Command, path []string) {
+		flags := false
+		for line := range strings.Lines(command(t, "", append(path, "--help")...).out) {
+			flags = flags || line == "Flags:\n"
+			if n := len(line) - 1; n > helpWidth && (flags || !strings.HasPrefix(line, " ")) {
+				t.Errorf("%v: %d characters: %s", path, n, line)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			check(c, append(slices.Clone(path), c.Name()))
+		}
+	}
+	check((&app{}).rootCommand(), nil)
+	if got := fill("a b\nc\n\n  table  x\nd"); got != "a b c\n\n  table  x\nd" {
+		t.Errorf("%q", got)
+	}
 }
 
 func TestEveryCommandHasHelpWithExamples(t *testing.T) {
