@@ -2,7 +2,7 @@
 // It knows bytes and offsets, not containers, tensors or models.
 //
 // A mapped file must not be shortened while it is open: reading a page past the new end faults. Positioned reads through
-// ReadAt report an error in that case instead.
+// ReadAt report an error in that case instead, and Guard makes one of the fault.
 package mmap
 
 import (

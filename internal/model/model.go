@@ -13,6 +13,7 @@ import (
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/family"
+	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/plan"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
@@ -60,16 +61,25 @@ type Model struct {
 }
 
 // Open opens the model at path. It refuses with a *NoMemoryError what does not fit.
-func Open(ctx context.Context, path string, o Options) (*Model, error) {
-	c, err := family.Open(path)
-	if err != nil {
-		return nil, err
+func Open(ctx context.Context, path string, o Options) (m *Model, err error) {
+	err = mmap.Guard(func() error {
+		c, err := family.Open(path)
+		if err != nil {
+			return err
+		}
+		m = &Model{Info: c.Info(), checkpoint: c}
+		return m.open(ctx, o)
+	})
+	if err == nil {
+		return m, nil
 	}
-	m := &Model{Info: c.Info(), checkpoint: c}
-	if err := m.open(ctx, o); err != nil {
-		return nil, errors.Join(err, c.Close())
+	if errors.Is(err, mmap.ErrShortened) {
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return m, nil
+	if m != nil {
+		err = errors.Join(err, m.checkpoint.Close())
+	}
+	return nil, err
 }
 
 func (m *Model) open(ctx context.Context, o Options) error {
