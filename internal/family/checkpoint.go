@@ -44,7 +44,23 @@ const maxJSON = 16 << 20
 
 // Open opens a model: a GGUF file (any shard of it), a folder with config.json and safetensors, or a folder with one
 // GGUF model. A model of a family that is not supported opens too, so that it can be described; Lower refuses it.
-func Open(path string) (*Checkpoint, error) {
+func Open(path string) (c *Checkpoint, err error) {
+	err = mmap.Guard(func() error {
+		c, err = open(path)
+		return err
+	})
+	return c, shortened(err, path)
+}
+
+// shortened says which file an error of mmap.Guard is about.
+func shortened(err error, path string) error {
+	if errors.Is(err, mmap.ErrShortened) {
+		return fmt.Errorf("family: %s: %w", path, err)
+	}
+	return err
+}
+
+func open(path string) (*Checkpoint, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("family: %w", err)
@@ -229,6 +245,14 @@ func (c *Checkpoint) Dir() string { return c.dir }
 // Lower makes the plan. Its weights view the checkpoint's files where nothing had to be transformed. The error says
 // which tensor or configuration key is missing, unknown or not supported.
 func (c *Checkpoint) Lower(o Options) (p *plan.Plan, err error) {
+	err = mmap.Guard(func() error {
+		p, err = c.lower(o)
+		return err
+	})
+	return p, shortened(err, c.path)
+}
+
+func (c *Checkpoint) lower(o Options) (p *plan.Plan, err error) {
 	switch {
 	case c.kind == "" && c.gguf == nil:
 		return nil, fmt.Errorf("family: %s: config.json names no model_type", c.path)

@@ -7,9 +7,6 @@ import (
 // base reads what all decoders share.
 func (c *config) base() *model {
 	m := &model{hidden: c.dim("hidden_size", maxDim), eps: c.positive("rms_norm_eps", 1e-6)}
-	if c.gguf && !c.has("rms_norm_eps") { // the defaults are those of config.json
-		c.fail("rms_norm_eps is missing")
-	}
 	n := c.dim("num_hidden_layers", maxLayers)
 	m.extraLayers = c.intOr("num_nextn_predict_layers", 0, 0, 16)
 	if c.gguf { // block_count counts them too
@@ -22,7 +19,7 @@ func (c *config) base() *model {
 		c.want(k, false, "this is a decoder")
 	}
 	if c.gguf {
-		if !c.has("rms_norm_eps") { // nothing to fall back on: families differ, and files name it
+		if !c.has("rms_norm_eps") { // the defaults are those of config.json
 			c.fail("attention.layer_norm_rms_epsilon is missing")
 		}
 		c.want("attention.causal", true, "this is a decoder")

@@ -214,27 +214,6 @@ func openWith(t *testing.T, golden, config string) error {
 	return err
 }
 
-// TestMissingEpsilonInGGUF: a GGUF file always says it; the default of config.json would be another model's.
-func TestMissingEpsilonInGGUF(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("testdata", "ggufs", "llama.gguf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "m.gguf")
-	key := []byte("llama.attention.layer_norm_rms_epsilon")
-	if err := os.WriteFile(path, bytes.Replace(data, key, bytes.Replace(key, []byte("llama"), []byte("other"), 1), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err := c.Lower(Options{}); err == nil || !strings.Contains(err.Error(), "rms_norm_eps is missing") {
-		t.Errorf("error %v", err)
-	}
-}
-
 // FuzzConfig feeds configurations to the tensors of one golden of each kind.
 func FuzzConfig(f *testing.F) {
 	var open []*Checkpoint

@@ -73,7 +73,7 @@ func Open(ctx context.Context, path string, o Options) (m *Model, err error) {
 	if err == nil {
 		return m, nil
 	}
-	if errors.Is(err, mmap.ErrShortened) {
+	if err == mmap.ErrShortened { // from the Guard above; others have the path
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	if m != nil {
