@@ -136,7 +136,7 @@ func Run(ctx context.Context, m *model.Model, o Options, note func(string)) (Res
 	}
 	r.PrefillTPS = r.Spreads["prefill_tps"].Median
 	for _, n := range withOne(o.Streams) {
-		note(fmt.Sprintf("%d tokens on %d streams", o.Generate, n))
+		note(fmt.Sprintf("%d tokens on each of %s", o.Generate, streams(n)))
 		s, err := b.repeat(func() (float64, error) { return b.streams(n, o.Generate) })
 		if err != nil {
 			return r, err
@@ -298,4 +298,11 @@ func FirstToken(ctx context.Context, m *model.Model) error {
 	}
 	_, err := generate(ctx, m.Engine, &engine.Request{Tokens: tokens, MaxTokens: 1, IgnoreEOS: true})
 	return err
+}
+
+func streams(n int) string {
+	if n == 1 {
+		return "1 stream"
+	}
+	return fmt.Sprintf("%d streams", n)
 }

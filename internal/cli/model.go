@@ -121,14 +121,14 @@ func (a *app) stats(u engine.Usage, loaded time.Duration, sampled bool) {
 
 func statsText(u engine.Usage, loaded time.Duration, sampled bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "prompt %d tokens", u.Prompt)
+	fmt.Fprintf(&b, "prompt %s", counted(u.Prompt, "token"))
 	if u.Cached > 0 {
 		fmt.Fprintf(&b, " (%d from the cache)", u.Cached)
 	}
 	if computed := u.Prompt - u.Cached; computed > 0 && u.First > u.Queue {
 		fmt.Fprintf(&b, ", %.0f tokens/s", float64(computed)/(u.First-u.Queue).Seconds())
 	}
-	fmt.Fprintf(&b, "; answer %d tokens", u.Generated)
+	fmt.Fprintf(&b, "; answer %s", counted(u.Generated, "token"))
 	if u.Generated > 1 && u.Total > u.First {
 		fmt.Fprintf(&b, ", %.1f tokens/s", float64(u.Generated-1)/(u.Total-u.First).Seconds())
 	}

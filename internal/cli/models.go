@@ -157,22 +157,22 @@ func ago(d time.Duration) string {
 	case d < time.Minute:
 		return "just now"
 	case d < time.Hour:
-		return plural(int(d/time.Minute), "minute")
+		return counted(int(d/time.Minute), "minute") + " ago"
 	case d < day:
-		return plural(int(d/time.Hour), "hour")
+		return counted(int(d/time.Hour), "hour") + " ago"
 	case d < 60*day:
-		return plural(int(d/day), "day")
+		return counted(int(d/day), "day") + " ago"
 	case d < 2*365*day:
-		return plural(int(d/(30*day)), "month")
+		return counted(int(d/(30*day)), "month") + " ago"
 	}
-	return plural(int(d/(365*day)), "year")
+	return counted(int(d/(365*day)), "year") + " ago"
 }
 
-func plural(n int, unit string) string {
+func counted(n int, unit string) string {
 	if n == 1 {
-		return "1 " + unit + " ago"
+		return "1 " + unit
 	}
-	return fmt.Sprintf("%d %ss ago", n, unit)
+	return fmt.Sprintf("%d %ss", n, unit)
 }
 
 func (a *app) showCommand() *cobra.Command {

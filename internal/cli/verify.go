@@ -34,7 +34,7 @@ func (a *app) verifyCommand() *cobra.Command {
 				return usagef("--reference is missing")
 			case kv != "f16" && kv != "f32":
 				return usagef("--kv is %q, want f16 or f32", kv)
-			case o.Batch < 0 || o.Batch > 64:
+			case o.Batch < 1 || o.Batch > 64:
 				return usagef("--batch is %d, want 1 to 64", o.Batch)
 			case o.Chunk < 0:
 				return usagef("--chunk is %d, want 0 (all at once) or more", o.Chunk)
