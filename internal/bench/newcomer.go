@@ -31,7 +31,7 @@ const (
 )
 
 // besideTokens is how many tokens the stream may generate in all: more than it can while it is watched alone and while
-// a prompt of so many tokens is computed, of which a step takes at least four.
+// a prompt of so many tokens is computed, of which a step takes at least three.
 func besideTokens(newcomer int) int { return newcomer/2 + 4*quietTokens }
 
 // newcomer measures a prompt of o.Newcomer tokens, alone and beside a stream.

@@ -15,7 +15,7 @@ import (
 )
 
 // fetchAhead is how far in bytes ahead of themselves kernels fetch float weights, into the second-level cache: a fetch into
-// the first waits for one of few places, and holds up the loads behind it. The package's constant of the name is for the others.
+// the first waits for one of few places, and holds up the loads behind it. Kernels of quantized weights are told how far.
 const fetchAhead = 12288
 
 var parts = map[string]func(){
