@@ -41,11 +41,7 @@ func WritePlot(path string, r Result) error {
 	}
 	decode := bars{title: "Generation, tokens/s", sub: limitText(r)}
 	for _, n := range streamCounts(r) {
-		name := fmt.Sprintf("%d streams", n)
-		if n == 1 {
-			name = "1 stream"
-		}
-		decode.names = append(decode.names, name)
+		decode.names = append(decode.names, streams(n))
 		decode.values = append(decode.values, r.AggregateTPS[strconv.Itoa(n)])
 	}
 	const top, middle = 40, width * 4 / 10

@@ -13,7 +13,6 @@ import (
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/family"
-	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/plan"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
@@ -61,25 +60,16 @@ type Model struct {
 }
 
 // Open opens the model at path. It refuses with a *NoMemoryError what does not fit.
-func Open(ctx context.Context, path string, o Options) (m *Model, err error) {
-	err = mmap.Guard(func() error {
-		c, err := family.Open(path)
-		if err != nil {
-			return err
-		}
-		m = &Model{Info: c.Info(), checkpoint: c}
-		return m.open(ctx, o)
-	})
-	if err == nil {
-		return m, nil
+func Open(ctx context.Context, path string, o Options) (*Model, error) {
+	c, err := family.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	if err == mmap.ErrShortened { // from the Guard above; others have the path
-		err = fmt.Errorf("%s: %w", path, err)
+	m := &Model{Info: c.Info(), checkpoint: c}
+	if err := m.open(ctx, o); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
-	if m != nil {
-		err = errors.Join(err, m.checkpoint.Close())
-	}
-	return nil, err
+	return m, nil
 }
 
 func (m *Model) open(ctx context.Context, o Options) error {

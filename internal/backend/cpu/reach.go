@@ -41,7 +41,7 @@ func (r *reach) pick() (i int, trial bool) {
 // something else.
 func (r *reach) learn(i, bytes int, took time.Duration) {
 	t := float64(took) / float64(bytes)
-	if n := r.samples[i]; n > 0 {
+	if r.samples[i] > 0 {
 		t = min(t, 1.5*r.time[i])
 	}
 	r.samples[i]++
