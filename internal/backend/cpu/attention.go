@@ -13,21 +13,23 @@ type tile struct {
 	span, row, rows int // row counts from the sequence's first row of the step
 }
 
-// makeTiles divides the step's rows into runs of at most tileRows, later rows first: they read the most keys, and
-// short work at the end balances the threads.
+// makeTiles divides the step's rows into runs of about the same length, at most tileRows, later rows first: they read the
+// most keys, and short work at the end balances the threads.
 func (e *exec) makeTiles() {
 	e.tiles = e.tiles[:0]
 	for i := range e.spans {
 		n := e.spans[i].Rows
-		for end := n; end > 0; end -= e.sizes.tileRows {
-			first := max(0, end-e.sizes.tileRows)
-			e.tiles = append(e.tiles, tile{i, first, end - first})
+		for tiles := (n + e.sizes.tileRows - 1) / e.sizes.tileRows; tiles > 0; tiles-- {
+			size := n / tiles
+			e.tiles = append(e.tiles, tile{i, n - size, size})
+			n -= size
 		}
 	}
 }
 
-// attentionPass computes one attention operation. Work is divided by tile and key head; where that gives too few
-// pieces for the threads (one row, few key heads), also by chunks of keys, whose results are merged in order.
+// attentionPass computes one attention operation. Work is divided by key head and tile, head by head: a thread then has all
+// tiles of its heads, and as much to do as the others, however many keys the sequences have. Where that gives too few
+// pieces for the threads (one row, few key heads), work is divided by chunks of keys too, whose results are merged in order.
 type attentionPass struct {
 	e      *exec
 	o      *plan.Attention
@@ -37,8 +39,8 @@ type attentionPass struct {
 	window int
 	sinks  []float32
 
-	parts     []float32 // [tile and head][chunk][floats of a part]
-	partAt    []int     // by tile and head: where its parts begin
+	parts     []float32 // [head and tile][chunk][floats of a part]
+	partAt    []int     // by head and tile: where its parts begin
 	chunkWork []chunkWork
 
 	whole, part, merge func(worker, lo, hi int)
@@ -63,11 +65,10 @@ func (c *compiler) attention(o *plan.Attention) error {
 	return nil
 }
 
-// args fills in the work item of tile and head.
+// args fills in a work item: a head's tile.
 func (p *attentionPass) args(a *vec.AttendArgs, item, worker int) {
 	e := p.e
-	t := e.tiles[item/p.layer.Heads]
-	h := item % p.layer.Heads
+	t, h := e.tiles[item%len(e.tiles)], item/len(e.tiles)
 	s := e.spans[t.span]
 	q, qStride := e.from(p.o.Q, s.row+t.row)
 	out, outStride := e.from(p.o.Out, s.row+t.row)
@@ -88,7 +89,7 @@ func (p *attentionPass) args(a *vec.AttendArgs, item, worker int) {
 
 func (p *attentionPass) run(e *exec) {
 	items := len(e.tiles) * p.layer.Heads
-	if items >= 2*e.pool.n || !p.divide(items) {
+	if p.balanced(items) || !p.divide(items) {
 		e.pool.run(items, 1, p.whole)
 		return
 	}
@@ -104,12 +105,31 @@ func (p *attentionPass) runWhole(worker, lo, hi int) {
 	}
 }
 
-// divide lists the chunks of the work items, and reports whether dividing by them is worth it.
-func (p *attentionPass) divide(items int) bool {
-	p.chunkWork, p.partAt = p.chunkWork[:0], p.partAt[:0]
-	if p.e.pool.n == 1 || items >= p.e.pool.n && items%p.e.pool.n == 0 {
+// balanced reports whether whole work items keep all threads busy: there are many of them, or as many for each, and none is
+// much more than a thread's share of the work.
+func (p *attentionPass) balanced(items int) bool {
+	n := p.e.pool.n
+	if n == 1 {
+		return true
+	}
+	if items < 2*n && items%n != 0 {
 		return false
 	}
+	largest, all := 0, 0
+	for _, t := range p.e.tiles {
+		first, end := 0, p.e.spans[t.span].Pos+t.row+t.rows
+		if p.window > 0 {
+			first = max(0, end-t.rows-p.window)
+		}
+		work := t.rows * (end - first)
+		largest, all = max(largest, work), all+work
+	}
+	return 8*largest*n <= 9*all*p.layer.Heads
+}
+
+// divide lists the chunks of the work items, and reports whether there are more than items.
+func (p *attentionPass) divide(items int) bool {
+	p.chunkWork, p.partAt = p.chunkWork[:0], p.partAt[:0]
 	var a vec.AttendArgs
 	size := 0
 	for i := range items {

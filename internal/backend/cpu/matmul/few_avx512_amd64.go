@@ -41,21 +41,6 @@ func fewQ4_0_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, ast
 func fewQ4_0_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ4_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ4_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ4_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ4_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ4_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
 func fewQ4_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
@@ -90,18 +75,6 @@ func fewQ4_1_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, ast
 
 //go:noescape
 func fewQ4_1_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ4_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ4_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ4_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ4_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
 func fewQ5_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
@@ -140,21 +113,6 @@ func fewQ5_0_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, ast
 func fewQ5_0_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ5_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ5_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ5_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ5_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
 func fewQ5_1_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
@@ -191,18 +149,6 @@ func fewQ5_1_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, ast
 func fewQ5_1_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
-func pairQ5_1_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ5_1_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ5_1_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ5_1_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
 func fewQ8_0_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
@@ -237,21 +183,6 @@ func fewQ8_0_11_avx512(w *byte, count int, wstride int, blocks int, a *byte, ast
 
 //go:noescape
 func fewQ8_0_12_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ8_0_2_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ8_0_3_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ8_0_4_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ8_0_5_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
-
-//go:noescape
-func pairQ8_0_6_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)
 
 //go:noescape
 func fewMXFP4_1_avx512(w *byte, count int, wstride int, blocks int, a *byte, astride int, y *float32, ystride int, ahead int)

@@ -37,7 +37,6 @@ const (
 type native struct {
 	expand [len(formats)]expandFunc
 	few    [len(formats)][maxFew + 1]fewFunc
-	pairs  [len(formats)][maxFew + 1]fewFunc // the same for pairs of groups
 	tiles  [len(formats)]*tileSet
 	floats [3][maxPair + 1][maxTile + 1]floatFunc
 	// pair is how many groups of quantized weights are expanded together, wide the number of rows of the largest tile of so
@@ -125,7 +124,7 @@ func (n *native) mulQuant(m *Matrix, c call) {
 	s := scratches.Get().(*scratch)
 	q, scales, tmp := s.parts()
 	i := m.form.index()
-	w := quantWork{n: n, m: m, expand: n.expand[i], few: &n.few[i], pairs: &n.pairs[i], tiles: n.tiles[i], q: q, scales: scales}
+	w := quantWork{n: n, m: m, expand: n.expand[i], few: &n.few[i], tiles: n.tiles[i], q: q, scales: scales}
 	w.sstep = m.form.shape.vectors() * 64
 	w.ahead = c.ahead
 	c.blocks(m, tmp, w.run)
@@ -138,7 +137,6 @@ type quantWork struct {
 	m         *Matrix
 	expand    expandFunc
 	few       *[maxFew + 1]fewFunc
-	pairs     *[maxFew + 1]fewFunc
 	tiles     *tileSet
 	q, scales *byte
 	sstep     int // bytes of the scales of one block of one group
@@ -202,25 +200,15 @@ func (w *quantWork) runFew(r rows, blocks int) {
 	}
 }
 
-// fewTile multiplies count groups from g on with n rows, two groups at a time where there is a kernel for that. With fetch
-// it brings them in from memory.
+// fewTile multiplies count groups from g on with n rows. With fetch it brings them in from memory.
 func (w *quantWork) fewTile(r rows, from, n, g, count, blocks int, fetch bool) {
-	stride := w.m.Stride
-	one, two := 0, 0 // how far ahead kernels for so many groups fetch
+	ahead := 0
 	if fetch {
-		one, two = w.ahead, stride+w.ahead // the second group of two lies a stride away
+		ahead = w.ahead
 	}
 	act := (*byte)(unsafe.Add(r.act, from*r.actStride))
-	y := unsafe.Add(r.output(g), from*r.yStride)
-	if pairs := count / 2; pairs > 0 && w.pairs[n] != nil {
-		w.pairs[n](&w.m.Data[g*stride], pairs, stride, blocks, act, r.actStride, (*float32)(y), r.yStride, two)
-		g += 2 * pairs
-		count -= 2 * pairs
-		y = unsafe.Add(y, 2*pairs*Lanes*4)
-	}
-	if count > 0 {
-		w.few[n](&w.m.Data[g*stride], count, stride, blocks, act, r.actStride, (*float32)(y), r.yStride, one)
-	}
+	y := (*float32)(unsafe.Add(r.output(g), from*r.yStride))
+	w.few[n](&w.m.Data[g*w.m.Stride], count, w.m.Stride, blocks, act, r.actStride, y, r.yStride, ahead)
 }
 
 // segment multiplies n blocks from block b on of count groups from g on. Memory ahead bytes further on is

@@ -32,13 +32,6 @@ func avx512() *native {
 			11: {nil, fewQ5_K_1_avx512, fewQ5_K_2_avx512, fewQ5_K_3_avx512, fewQ5_K_4_avx512, fewQ5_K_5_avx512, fewQ5_K_6_avx512, fewQ5_K_7_avx512, fewQ5_K_8_avx512, fewQ5_K_9_avx512, fewQ5_K_10_avx512, fewQ5_K_11_avx512, fewQ5_K_12_avx512},
 			12: {nil, fewQ6_K_1_avx512, fewQ6_K_2_avx512, fewQ6_K_3_avx512, fewQ6_K_4_avx512, fewQ6_K_5_avx512, fewQ6_K_6_avx512, fewQ6_K_7_avx512, fewQ6_K_8_avx512, fewQ6_K_9_avx512, fewQ6_K_10_avx512, fewQ6_K_11_avx512, fewQ6_K_12_avx512},
 		},
-		pairs: [len(formats)][maxFew + 1]fewFunc{
-			0: {2: pairQ4_0_2_avx512, 3: pairQ4_0_3_avx512, 4: pairQ4_0_4_avx512, 5: pairQ4_0_5_avx512, 6: pairQ4_0_6_avx512},
-			1: {2: pairQ4_1_2_avx512, 3: pairQ4_1_3_avx512, 4: pairQ4_1_4_avx512, 5: pairQ4_1_5_avx512},
-			2: {2: pairQ5_0_2_avx512, 3: pairQ5_0_3_avx512, 4: pairQ5_0_4_avx512, 5: pairQ5_0_5_avx512, 6: pairQ5_0_6_avx512},
-			3: {2: pairQ5_1_2_avx512, 3: pairQ5_1_3_avx512, 4: pairQ5_1_4_avx512, 5: pairQ5_1_5_avx512},
-			4: {2: pairQ8_0_2_avx512, 3: pairQ8_0_3_avx512, 4: pairQ8_0_4_avx512, 5: pairQ8_0_5_avx512, 6: pairQ8_0_6_avx512},
-		},
 		tiles: [len(formats)]*tileSet{
 			&tilesSigned32AVX512, &tilesMin32AVX512, &tilesSigned32AVX512, &tilesMin32AVX512, &tilesSigned32AVX512, &tilesSigned32AVX512, &tilesSigned32AVX512, &tilesSigned32AVX512, &tilesMin16AVX512, &tilesSigned16AVX512, &tilesMin32AVX512, &tilesMin32AVX512, &tilesSigned16AVX512,
 		},

@@ -301,24 +301,31 @@ func (s *attention) page(p, off int) *byte {
 // The kernels fetch what comes next from memory into the second-level cache: pages lie anywhere, so the processor does not
 // foresee it, and the first level is full of what is worked on. With one
 // tile of rows the keys' kernel fetches the next keys, and in the end the first values, the values' kernel the next
-// values, and in the end the next chunk's first keys. With more tiles values are often widened before use, and all is
-// fetched by the keys' kernel: the next keys with the first tile, the page's values with the second.
+// values, and in the end the next chunk's first keys. With more tiles the keys' kernel fetches the next page's keys and the
+// values behind them, spread over all tiles: a line every few cycles is more than memory gives.
 
-// keysAhead returns what the keys' kernel fetches while it multiplies tile number i, of several or one, with page p.
-func (s *attention) keysAhead(p, i int, several bool) *byte {
-	switch {
-	case several && i == 1 || !several && p+1 == s.to:
-		if s.VInK {
-			return nil
-		}
-		if several {
-			return s.page(p, s.VOff)
-		}
-		return s.page(s.from, s.VOff)
-	case i == 0 && (p+1 < s.to || several && p+1 < s.end):
-		return s.page(p+1, s.KOff)
+// keysAhead returns what the keys' kernel fetches beside page p, and how many bytes.
+func (s *attention) keysAhead(p int) (next *byte, bytes int) {
+	elem := 2
+	if s.Type == backend.KVF32 {
+		elem = 4
 	}
-	return nil
+	keys, values := pageTokens*s.KDim*elem, pageTokens*s.VDim*elem
+	switch {
+	case s.n > qkRows:
+		if p+1 == s.end {
+			return nil, 0
+		}
+		if s.VOff >= s.KOff && !s.VInK {
+			keys = s.VOff - s.KOff + values
+		}
+		return s.page(p+1, s.KOff), keys
+	case p+1 < s.to:
+		return s.page(p+1, s.KOff), keys
+	case s.VInK:
+		return nil, 0
+	}
+	return s.page(s.from, s.VOff), values
 }
 
 // valuesAhead returns what the values' kernel fetches beside page p.
@@ -344,32 +351,32 @@ func distance(a, b *byte) int {
 // scorePage computes the dot products of the rows with all keys of page p. Those of keys that a row does not read
 // are overwritten before use.
 func (s *attention) scorePage(p, base int) {
+	next, bytes := s.keysAhead(p)
+	steps := (s.n + qkRows - 1) / qkRows * s.KDim
 	keys := s.page(p, s.KOff)
-	qk, elem, widened := s.k.ops.qk16, 2, false
+	qk, elem := s.k.ops.qk16, 2
 	switch {
 	case s.Type == backend.KVF32:
 		qk, elem = s.k.ops.qk32, 4
 	case s.n >= wideRows && s.KDim <= wideKDim:
 		x := s.kPage[:pageTokens*s.KDim]
 		s.k.ops.fromHalf(x, unsafe.Slice((*uint16)(unsafe.Pointer(keys)), len(x)))
-		keys, qk, elem, widened = (*byte)(unsafe.Pointer(&x[0])), s.k.ops.qk32, 4, true
+		keys, qk, elem = (*byte)(unsafe.Pointer(&x[0])), s.k.ops.qk32, 4
 	}
-	from := p * pageTokens
-	for i, number := 0, 0; i < s.n; number++ {
+	from, pace := p*pageTokens, min((bytes+steps-1)/steps, pageTokens*elem)
+	for i := 0; i < s.n; {
 		t := tile(i, s.n, qkRows)
-		ahead := 0
-		// Widened keys are twice what lies in the page: the first tile fetches the next page's keys and, with the other
-		// half, the values behind them.
-		if number == 0 || !widened {
-			ahead = distance(keys, s.keysAhead(p, number, s.n > qkRows))
-		}
 		_, last := s.span((i + t - 1) / s.Heads)
 		first, _ := s.span(i / s.Heads)
-		if first < from+pageTokens && last > from {
-			out := &s.scores[i*scoreStride+from-base]
-			for d := 0; d < s.KDim; d += segment {
-				qk(&s.q[i*s.KDim+d*t], t, min(segment, s.KDim-d), skip(keys, d*Lanes*elem), s.KDim*Lanes*elem,
-					out, 4*scoreStride, d, ahead)
+		for d := 0; d < s.KDim; d += segment {
+			dims := min(segment, s.KDim-d)
+			k := skip(keys, d*Lanes*elem)
+			if first < from+pageTokens && last > from {
+				qk(&s.q[i*s.KDim+d*t], t, dims, k, s.KDim*Lanes*elem, &s.scores[i*scoreStride+from-base], 4*scoreStride, d,
+					distance(k, next), pace)
+			}
+			if next != nil {
+				next = skip(next, dims*pace)
 			}
 		}
 		i += t

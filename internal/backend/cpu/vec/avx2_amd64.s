@@ -1454,71 +1454,72 @@ loop1:
 	VZEROUPPER
 	RET
 
-// func qk16x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·qk16x1AVX2(SB), NOSPLIT, $0-72
+TEXT ·qk16x1AVX2(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Y4
-	VCVTPH2PS    16(DI), Y5
-	VCVTPH2PS    (R8), Y6
-	VCVTPH2PS    16(R8), Y7
-	VBROADCASTSS (SI), Y8
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Y4
+	VCVTPH2PS    16(R9), Y5
+	VCVTPH2PS    (R10), Y6
+	VCVTPH2PS    16(R10), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y4, Y0
 	VFMADD231PS  Y8, Y5, Y1
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Y4
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Y4
 	VADDPS       Y0, Y4, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	VMOVUPS      64(SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	VMOVUPS      64(R8), Y0
 	VADDPS       Y2, Y0, Y0
-	VMOVUPS      Y0, 64(SI)
-	VMOVUPS      96(SI), Y0
+	VMOVUPS      Y0, 64(R8)
+	VMOVUPS      96(R8), Y0
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      Y0, 96(SI)
+	VMOVUPS      Y0, 96(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	VMOVUPS Y2, 64(SI)
-	VMOVUPS Y3, 96(SI)
+	MOVQ    CX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -1526,181 +1527,187 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·qk16x2AVX2(SB), NOSPLIT, $0-72
+TEXT ·qk16x2AVX2(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   ahead+64(FP), R9
-	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   dims+16(FP), R10
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R8)
-	ADDQ         $+32, R8
-	VCVTPH2PS    (DI), Y4
-	VCVTPH2PS    16(DI), Y5
-	VBROADCASTSS (SI), Y6
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Y4
+	VCVTPH2PS    16(R9), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS 4(SI), Y6
+	VBROADCASTSS 4(R8), Y6
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	SUBQ         $+1, R9
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Y4
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Y4
 	VADDPS       Y0, Y4, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
+	VMOVUPS      Y0, 32(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
+	MOVQ    CX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
 
 stored:
 	ADDQ $+64, CX
-	MOVQ kStride+32(FP), SI
-	ADDQ SI, AX
+	MOVQ kStride+32(FP), R8
+	ADDQ R8, AX
 	SUBQ $+1, DX
 	JNZ  loop1
 	VZEROUPPER
 	RET
 
-// func qk16x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·qk16x3AVX2(SB), NOSPLIT, $0-72
+TEXT ·qk16x3AVX2(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   ahead+64(FP), R9
-	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   dims+16(FP), R10
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R8)
-	ADDQ         $+32, R8
-	VCVTPH2PS    (DI), Y6
-	VCVTPH2PS    16(DI), Y7
-	VBROADCASTSS (SI), Y8
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Y6
+	VCVTPH2PS    16(R9), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS 4(SI), Y8
+	VBROADCASTSS 4(R8), Y8
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS 8(SI), Y8
+	VBROADCASTSS 8(R8), Y8
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	SUBQ         $+1, R9
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Y6
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Y6
 	VADDPS       Y0, Y6, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y4, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y5, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
+	VMOVUPS      Y0, 32(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y4, (SI)
-	VMOVUPS Y5, 32(SI)
+	MOVQ    CX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
 
 stored:
 	ADDQ $+64, CX
-	MOVQ kStride+32(FP), SI
-	ADDQ SI, AX
+	MOVQ kStride+32(FP), R8
+	ADDQ R8, AX
 	SUBQ $+1, DX
 	JNZ  loop1
 	VZEROUPPER
 	RET
 
-// func qk16x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, F16C, FMA3, MMX+
-TEXT ·qk16x4AVX2(SB), NOSPLIT, $0-72
+TEXT ·qk16x4AVX2(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1709,91 +1716,88 @@ loop1:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   ahead+64(FP), R9
-	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   dims+16(FP), R10
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R8)
-	ADDQ         $+32, R8
-	VCVTPH2PS    (DI), Y8
-	VCVTPH2PS    16(DI), Y9
-	VBROADCASTSS (SI), Y10
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Y8
+	VCVTPH2PS    16(R9), Y9
+	VBROADCASTSS (R8), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS 4(SI), Y10
+	VBROADCASTSS 4(R8), Y10
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS 8(SI), Y10
+	VBROADCASTSS 8(R8), Y10
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS 12(SI), Y10
+	VBROADCASTSS 12(R8), Y10
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	SUBQ         $+1, R9
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Y8
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Y8
 	VADDPS       Y0, Y8, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y4, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y5, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y6, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y7, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
+	VMOVUPS      Y0, 32(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y4, (SI)
-	VMOVUPS Y5, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
+	MOVQ    CX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
 
 stored:
 	ADDQ $+64, CX
-	MOVQ kStride+32(FP), SI
-	ADDQ SI, AX
+	MOVQ kStride+32(FP), R8
+	ADDQ R8, AX
 	SUBQ $+1, DX
 	JNZ  loop1
 	VZEROUPPER
@@ -2325,72 +2329,73 @@ loop2:
 	VZEROUPPER
 	RET
 
-// func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·qk32x1AVX2(SB), NOSPLIT, $0-72
+TEXT ·qk32x1AVX2(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Y4
-	VMOVUPS      32(DI), Y5
-	VMOVUPS      (R8), Y6
-	VMOVUPS      32(R8), Y7
-	VBROADCASTSS (SI), Y8
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Y4
+	VMOVUPS      32(R9), Y5
+	VMOVUPS      (R10), Y6
+	VMOVUPS      32(R10), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y4, Y0
 	VFMADD231PS  Y8, Y5, Y1
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Y4
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Y4
 	VADDPS       Y0, Y4, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	VMOVUPS      64(SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	VMOVUPS      64(R8), Y0
 	VADDPS       Y2, Y0, Y0
-	VMOVUPS      Y0, 64(SI)
-	VMOVUPS      96(SI), Y0
+	VMOVUPS      Y0, 64(R8)
+	VMOVUPS      96(R8), Y0
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      Y0, 96(SI)
+	VMOVUPS      Y0, 96(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	VMOVUPS Y2, 64(SI)
-	VMOVUPS Y3, 96(SI)
+	MOVQ    CX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	VMOVUPS Y2, 64(R8)
+	VMOVUPS Y3, 96(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -2398,181 +2403,187 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·qk32x2AVX2(SB), NOSPLIT, $0-72
+TEXT ·qk32x2AVX2(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   ahead+64(FP), R9
-	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   dims+16(FP), R10
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R8)
-	ADDQ         $+64, R8
-	VMOVUPS      (DI), Y4
-	VMOVUPS      32(DI), Y5
-	VBROADCASTSS (SI), Y6
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Y4
+	VMOVUPS      32(R9), Y5
+	VBROADCASTSS (R8), Y6
 	VFMADD231PS  Y6, Y4, Y0
 	VFMADD231PS  Y6, Y5, Y1
-	VBROADCASTSS 4(SI), Y6
+	VBROADCASTSS 4(R8), Y6
 	VFMADD231PS  Y6, Y4, Y2
 	VFMADD231PS  Y6, Y5, Y3
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	SUBQ         $+1, R9
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Y4
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Y4
 	VADDPS       Y0, Y4, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
+	VMOVUPS      Y0, 32(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
+	MOVQ    CX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
 
 stored:
 	ADDQ $+64, CX
-	MOVQ kStride+32(FP), SI
-	ADDQ SI, AX
+	MOVQ kStride+32(FP), R8
+	ADDQ R8, AX
 	SUBQ $+1, DX
 	JNZ  loop1
 	VZEROUPPER
 	RET
 
-// func qk32x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·qk32x3AVX2(SB), NOSPLIT, $0-72
+TEXT ·qk32x3AVX2(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   ahead+64(FP), R9
-	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   dims+16(FP), R10
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R8)
-	ADDQ         $+64, R8
-	VMOVUPS      (DI), Y6
-	VMOVUPS      32(DI), Y7
-	VBROADCASTSS (SI), Y8
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Y6
+	VMOVUPS      32(R9), Y7
+	VBROADCASTSS (R8), Y8
 	VFMADD231PS  Y8, Y6, Y0
 	VFMADD231PS  Y8, Y7, Y1
-	VBROADCASTSS 4(SI), Y8
+	VBROADCASTSS 4(R8), Y8
 	VFMADD231PS  Y8, Y6, Y2
 	VFMADD231PS  Y8, Y7, Y3
-	VBROADCASTSS 8(SI), Y8
+	VBROADCASTSS 8(R8), Y8
 	VFMADD231PS  Y8, Y6, Y4
 	VFMADD231PS  Y8, Y7, Y5
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	SUBQ         $+1, R9
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Y6
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Y6
 	VADDPS       Y0, Y6, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y4, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y5, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
+	VMOVUPS      Y0, 32(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y4, (SI)
-	VMOVUPS Y5, 32(SI)
+	MOVQ    CX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
 
 stored:
 	ADDQ $+64, CX
-	MOVQ kStride+32(FP), SI
-	ADDQ SI, AX
+	MOVQ kStride+32(FP), R8
+	ADDQ R8, AX
 	SUBQ $+1, DX
 	JNZ  loop1
 	VZEROUPPER
 	RET
 
-// func qk32x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·qk32x4AVX2(SB), NOSPLIT, $0-72
+TEXT ·qk32x4AVX2(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+2, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2581,91 +2592,88 @@ loop1:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   ahead+64(FP), R9
-	ADDQ   R9, R8
-	MOVQ   dims+16(FP), R9
+	MOVQ   AX, R9
+	MOVQ   dims+16(FP), R10
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R8)
-	ADDQ         $+64, R8
-	VMOVUPS      (DI), Y8
-	VMOVUPS      32(DI), Y9
-	VBROADCASTSS (SI), Y10
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	VBROADCASTSS (R8), Y10
 	VFMADD231PS  Y10, Y8, Y0
 	VFMADD231PS  Y10, Y9, Y1
-	VBROADCASTSS 4(SI), Y10
+	VBROADCASTSS 4(R8), Y10
 	VFMADD231PS  Y10, Y8, Y2
 	VFMADD231PS  Y10, Y9, Y3
-	VBROADCASTSS 8(SI), Y10
+	VBROADCASTSS 8(R8), Y10
 	VFMADD231PS  Y10, Y8, Y4
 	VFMADD231PS  Y10, Y9, Y5
-	VBROADCASTSS 12(SI), Y10
+	VBROADCASTSS 12(R8), Y10
 	VFMADD231PS  Y10, Y8, Y6
 	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	SUBQ         $+1, R9
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	SUBQ         $+1, R10
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Y8
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Y8
 	VADDPS       Y0, Y8, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y1, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y3, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y4, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y5, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Y0
+	VMOVUPS      Y0, 32(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
 	VADDPS       Y6, Y0, Y0
-	VMOVUPS      Y0, (SI)
-	VMOVUPS      32(SI), Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      32(R8), Y0
 	VADDPS       Y7, Y0, Y0
-	VMOVUPS      Y0, 32(SI)
+	VMOVUPS      Y0, 32(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Y0, (SI)
-	VMOVUPS Y1, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y2, (SI)
-	VMOVUPS Y3, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y4, (SI)
-	VMOVUPS Y5, 32(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Y6, (SI)
-	VMOVUPS Y7, 32(SI)
+	MOVQ    CX, R8
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y1, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y2, (R8)
+	VMOVUPS Y3, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y4, (R8)
+	VMOVUPS Y5, 32(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Y6, (R8)
+	VMOVUPS Y7, 32(R8)
 
 stored:
 	ADDQ $+64, CX
-	MOVQ kStride+32(FP), SI
-	ADDQ SI, AX
+	MOVQ kStride+32(FP), R8
+	ADDQ R8, AX
 	SUBQ $+1, DX
 	JNZ  loop1
 	VZEROUPPER

@@ -92,16 +92,16 @@ func rotateAVX2(x []float32, y []float32, cos []float32, sin []float32)
 func rotateIAVX2(x []float32, cos []float32, sin []float32)
 
 //go:noescape
-func qk16x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
 func pv16x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
@@ -119,16 +119,16 @@ func pv16x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys
 func turnKeys16AVX2(dst *float32, dStride int, k *byte, kStride int, dims int)
 
 //go:noescape
-func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x1AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x2AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x3AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x4AVX2(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
 func pv32x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)

@@ -41,28 +41,35 @@ var opsAVX2 = ops{
 	qk16:       qk16AVX2, qk32: qk32AVX2, pv16: pv16AVX2, pv32: pv32AVX2, turn16: turn16AVX2, turn32: turn32AVX2,
 }
 
-func qk16AVX2(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
+func qk16AVX2(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int) {
 	switch n {
 	case 1:
-		qk16x1AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x1AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 2:
-		qk16x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk16x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 3:
-		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 4:
-		qk16x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk16x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 5:
-		qk16x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk16x3AVX2(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk16x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk16x3AVX2(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 6:
-		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk16x3AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk16x3AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 7:
-		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk16x4AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk16x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk16x4AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 8:
-		qk16x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk16x4AVX2(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk16x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk16x4AVX2(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, ahead+2*dims*pace, pace)
 	}
 }
 
@@ -86,28 +93,35 @@ func turn16AVX2(dst *float32, k *byte, kdim, dims int) {
 	turnRest[uint16](dst, k, kdim, dims)
 }
 
-func qk32AVX2(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
+func qk32AVX2(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int) {
 	switch n {
 	case 1:
-		qk32x1AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x1AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 2:
-		qk32x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk32x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 3:
-		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 4:
-		qk32x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk32x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 5:
-		qk32x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk32x3AVX2(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk32x2AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk32x3AVX2(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 6:
-		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk32x3AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk32x3AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 7:
-		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk32x4AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk32x3AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk32x4AVX2(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 8:
-		qk32x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk32x4AVX2(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk32x4AVX2(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk32x4AVX2(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, ahead+2*dims*pace, pace)
 	}
 }
 

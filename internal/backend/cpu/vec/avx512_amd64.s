@@ -1857,57 +1857,58 @@ DATA highAVX512<>+56(SB)/4, $0x0000000f
 DATA highAVX512<>+60(SB)/4, $0x0000001f
 GLOBL highAVX512<>(SB), RODATA|NOPTR, $64
 
-// func qk16x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk16x1AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk16x1AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Z2
-	VCVTPH2PS    (R8), Z3
-	VBROADCASTSS (SI), Z4
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Z2
+	VCVTPH2PS    (R10), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z2
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z2
 	VADDPS       Z0, Z2, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -1915,74 +1916,75 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk16x2AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk16x2AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Z4
-	VCVTPH2PS    (R8), Z5
-	VBROADCASTSS (SI), Z6
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Z4
+	VCVTPH2PS    (R10), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS 4(SI), Z6
+	VBROADCASTSS 4(R8), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z4
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z4
 	VADDPS       Z0, Z4, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -1990,91 +1992,92 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk16x3AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk16x3AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Z6
-	VCVTPH2PS    (R8), Z7
-	VBROADCASTSS (SI), Z8
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Z6
+	VCVTPH2PS    (R10), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS 4(SI), Z8
+	VBROADCASTSS 4(R8), Z8
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS 8(SI), Z8
+	VBROADCASTSS 8(R8), Z8
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z6
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z6
 	VADDPS       Z0, Z6, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -2082,16 +2085,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk16x4AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk16x4AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -2100,90 +2107,87 @@ loop1:
 	VXORPS Z5, Z5, Z5
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Z8
-	VCVTPH2PS    (R8), Z9
-	VBROADCASTSS (SI), Z10
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Z8
+	VCVTPH2PS    (R10), Z9
+	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS 4(SI), Z10
+	VBROADCASTSS 4(R8), Z10
 	VFMADD231PS  Z10, Z8, Z2
 	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS 8(SI), Z10
+	VBROADCASTSS 8(R8), Z10
 	VFMADD231PS  Z10, Z8, Z4
 	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS 12(SI), Z10
+	VBROADCASTSS 12(R8), Z10
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z8
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z8
 	VADDPS       Z0, Z8, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -2191,16 +2195,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk16x5AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk16x5AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -2211,105 +2219,102 @@ loop1:
 	VXORPS Z7, Z7, Z7
 	VXORPS Z8, Z8, Z8
 	VXORPS Z9, Z9, Z9
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Z10
-	VCVTPH2PS    (R8), Z11
-	VBROADCASTSS (SI), Z12
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Z10
+	VCVTPH2PS    (R10), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS 4(SI), Z12
+	VBROADCASTSS 4(R8), Z12
 	VFMADD231PS  Z12, Z10, Z2
 	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS 8(SI), Z12
+	VBROADCASTSS 8(R8), Z12
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS 12(SI), Z12
+	VBROADCASTSS 12(R8), Z12
 	VFMADD231PS  Z12, Z10, Z6
 	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS 16(SI), Z12
+	VBROADCASTSS 16(R8), Z12
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z10
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z10
 	VADDPS       Z0, Z10, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	VMOVUPS Z9, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -2317,16 +2322,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk16x6AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk16x6AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -2339,120 +2348,117 @@ loop1:
 	VXORPS Z9, Z9, Z9
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Z12
-	VCVTPH2PS    (R8), Z13
-	VBROADCASTSS (SI), Z14
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Z12
+	VCVTPH2PS    (R10), Z13
+	VBROADCASTSS (R8), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS 4(SI), Z14
+	VBROADCASTSS 4(R8), Z14
 	VFMADD231PS  Z14, Z12, Z2
 	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS 8(SI), Z14
+	VBROADCASTSS 8(R8), Z14
 	VFMADD231PS  Z14, Z12, Z4
 	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS 12(SI), Z14
+	VBROADCASTSS 12(R8), Z14
 	VFMADD231PS  Z14, Z12, Z6
 	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS 16(SI), Z14
+	VBROADCASTSS 16(R8), Z14
 	VFMADD231PS  Z14, Z12, Z8
 	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS 20(SI), Z14
+	VBROADCASTSS 20(R8), Z14
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z12
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z12
 	VADDPS       Z0, Z12, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	VMOVUPS Z9, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z10, (R8)
+	VMOVUPS Z11, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -2460,16 +2466,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk16x7AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk16x7AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -2484,135 +2494,132 @@ loop1:
 	VXORPS Z11, Z11, Z11
 	VXORPS Z12, Z12, Z12
 	VXORPS Z13, Z13, Z13
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Z14
-	VCVTPH2PS    (R8), Z15
-	VBROADCASTSS (SI), Z16
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Z14
+	VCVTPH2PS    (R10), Z15
+	VBROADCASTSS (R8), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS 4(SI), Z16
+	VBROADCASTSS 4(R8), Z16
 	VFMADD231PS  Z16, Z14, Z2
 	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS 8(SI), Z16
+	VBROADCASTSS 8(R8), Z16
 	VFMADD231PS  Z16, Z14, Z4
 	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS 12(SI), Z16
+	VBROADCASTSS 12(R8), Z16
 	VFMADD231PS  Z16, Z14, Z6
 	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS 16(SI), Z16
+	VBROADCASTSS 16(R8), Z16
 	VFMADD231PS  Z16, Z14, Z8
 	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS 20(SI), Z16
+	VBROADCASTSS 20(R8), Z16
 	VFMADD231PS  Z16, Z14, Z10
 	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS 24(SI), Z16
+	VBROADCASTSS 24(R8), Z16
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z14
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z14
 	VADDPS       Z0, Z14, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z13, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	VMOVUPS Z9, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z10, (R8)
+	VMOVUPS Z11, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z12, (R8)
+	VMOVUPS Z13, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -2620,16 +2627,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk16x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk16x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk16x8AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk16x8AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -2646,150 +2657,147 @@ loop1:
 	VXORPS Z13, Z13, Z13
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         $+64, R9
-	VCVTPH2PS    (DI), Z16
-	VCVTPH2PS    (R8), Z17
-	VBROADCASTSS (SI), Z18
+	PREFETCHT1   (DI)
+	ADDQ         SI, DI
+	VCVTPH2PS    (R9), Z16
+	VCVTPH2PS    (R10), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS 4(SI), Z18
+	VBROADCASTSS 4(R8), Z18
 	VFMADD231PS  Z18, Z16, Z2
 	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS 8(SI), Z18
+	VBROADCASTSS 8(R8), Z18
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS 12(SI), Z18
+	VBROADCASTSS 12(R8), Z18
 	VFMADD231PS  Z18, Z16, Z6
 	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS 16(SI), Z18
+	VBROADCASTSS 16(R8), Z18
 	VFMADD231PS  Z18, Z16, Z8
 	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS 20(SI), Z18
+	VBROADCASTSS 20(R8), Z18
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS 24(SI), Z18
+	VBROADCASTSS 24(R8), Z18
 	VFMADD231PS  Z18, Z16, Z12
 	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS 28(SI), Z18
+	VBROADCASTSS 28(R8), Z18
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         BX, SI
-	ADDQ         $+32, DI
-	ADDQ         $+32, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+32, R9
+	ADDQ         $+32, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z16
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z16
 	VADDPS       Z0, Z16, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z13, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z14, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z15, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z14, (SI)
-	VMOVUPS Z15, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	VMOVUPS Z9, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z10, (R8)
+	VMOVUPS Z11, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z12, (R8)
+	VMOVUPS Z13, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z14, (R8)
+	VMOVUPS Z15, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -3341,58 +3349,59 @@ done:
 	VZEROUPPER
 	RET
 
-// func qk32x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk32x1AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk32x1AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Z2
-	VMOVUPS      (R8), Z3
-	VBROADCASTSS (SI), Z4
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Z2
+	VMOVUPS      (R10), Z3
+	VBROADCASTSS (R8), Z4
 	VFMADD231PS  Z4, Z2, Z0
 	VFMADD231PS  Z4, Z3, Z1
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z2
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z2
 	VADDPS       Z0, Z2, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -3400,75 +3409,76 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk32x2AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk32x2AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Z4
-	VMOVUPS      (R8), Z5
-	VBROADCASTSS (SI), Z6
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Z4
+	VMOVUPS      (R10), Z5
+	VBROADCASTSS (R8), Z6
 	VFMADD231PS  Z6, Z4, Z0
 	VFMADD231PS  Z6, Z5, Z1
-	VBROADCASTSS 4(SI), Z6
+	VBROADCASTSS 4(R8), Z6
 	VFMADD231PS  Z6, Z4, Z2
 	VFMADD231PS  Z6, Z5, Z3
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z4
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z4
 	VADDPS       Z0, Z4, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -3476,92 +3486,93 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk32x3AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk32x3AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	VXORPS Z4, Z4, Z4
 	VXORPS Z5, Z5, Z5
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Z6
-	VMOVUPS      (R8), Z7
-	VBROADCASTSS (SI), Z8
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Z6
+	VMOVUPS      (R10), Z7
+	VBROADCASTSS (R8), Z8
 	VFMADD231PS  Z8, Z6, Z0
 	VFMADD231PS  Z8, Z7, Z1
-	VBROADCASTSS 4(SI), Z8
+	VBROADCASTSS 4(R8), Z8
 	VFMADD231PS  Z8, Z6, Z2
 	VFMADD231PS  Z8, Z7, Z3
-	VBROADCASTSS 8(SI), Z8
+	VBROADCASTSS 8(R8), Z8
 	VFMADD231PS  Z8, Z6, Z4
 	VFMADD231PS  Z8, Z7, Z5
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z6
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z6
 	VADDPS       Z0, Z6, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -3569,16 +3580,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk32x4AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk32x4AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -3587,91 +3602,88 @@ loop1:
 	VXORPS Z5, Z5, Z5
 	VXORPS Z6, Z6, Z6
 	VXORPS Z7, Z7, Z7
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Z8
-	VMOVUPS      (R8), Z9
-	VBROADCASTSS (SI), Z10
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Z8
+	VMOVUPS      (R10), Z9
+	VBROADCASTSS (R8), Z10
 	VFMADD231PS  Z10, Z8, Z0
 	VFMADD231PS  Z10, Z9, Z1
-	VBROADCASTSS 4(SI), Z10
+	VBROADCASTSS 4(R8), Z10
 	VFMADD231PS  Z10, Z8, Z2
 	VFMADD231PS  Z10, Z9, Z3
-	VBROADCASTSS 8(SI), Z10
+	VBROADCASTSS 8(R8), Z10
 	VFMADD231PS  Z10, Z8, Z4
 	VFMADD231PS  Z10, Z9, Z5
-	VBROADCASTSS 12(SI), Z10
+	VBROADCASTSS 12(R8), Z10
 	VFMADD231PS  Z10, Z8, Z6
 	VFMADD231PS  Z10, Z9, Z7
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z8
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z8
 	VADDPS       Z0, Z8, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -3679,16 +3691,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk32x5AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk32x5AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -3699,106 +3715,103 @@ loop1:
 	VXORPS Z7, Z7, Z7
 	VXORPS Z8, Z8, Z8
 	VXORPS Z9, Z9, Z9
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Z10
-	VMOVUPS      (R8), Z11
-	VBROADCASTSS (SI), Z12
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Z10
+	VMOVUPS      (R10), Z11
+	VBROADCASTSS (R8), Z12
 	VFMADD231PS  Z12, Z10, Z0
 	VFMADD231PS  Z12, Z11, Z1
-	VBROADCASTSS 4(SI), Z12
+	VBROADCASTSS 4(R8), Z12
 	VFMADD231PS  Z12, Z10, Z2
 	VFMADD231PS  Z12, Z11, Z3
-	VBROADCASTSS 8(SI), Z12
+	VBROADCASTSS 8(R8), Z12
 	VFMADD231PS  Z12, Z10, Z4
 	VFMADD231PS  Z12, Z11, Z5
-	VBROADCASTSS 12(SI), Z12
+	VBROADCASTSS 12(R8), Z12
 	VFMADD231PS  Z12, Z10, Z6
 	VFMADD231PS  Z12, Z11, Z7
-	VBROADCASTSS 16(SI), Z12
+	VBROADCASTSS 16(R8), Z12
 	VFMADD231PS  Z12, Z10, Z8
 	VFMADD231PS  Z12, Z11, Z9
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z10
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z10
 	VADDPS       Z0, Z10, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	VMOVUPS Z9, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -3806,16 +3819,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk32x6AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk32x6AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -3828,121 +3845,118 @@ loop1:
 	VXORPS Z9, Z9, Z9
 	VXORPS Z10, Z10, Z10
 	VXORPS Z11, Z11, Z11
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Z12
-	VMOVUPS      (R8), Z13
-	VBROADCASTSS (SI), Z14
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Z12
+	VMOVUPS      (R10), Z13
+	VBROADCASTSS (R8), Z14
 	VFMADD231PS  Z14, Z12, Z0
 	VFMADD231PS  Z14, Z13, Z1
-	VBROADCASTSS 4(SI), Z14
+	VBROADCASTSS 4(R8), Z14
 	VFMADD231PS  Z14, Z12, Z2
 	VFMADD231PS  Z14, Z13, Z3
-	VBROADCASTSS 8(SI), Z14
+	VBROADCASTSS 8(R8), Z14
 	VFMADD231PS  Z14, Z12, Z4
 	VFMADD231PS  Z14, Z13, Z5
-	VBROADCASTSS 12(SI), Z14
+	VBROADCASTSS 12(R8), Z14
 	VFMADD231PS  Z14, Z12, Z6
 	VFMADD231PS  Z14, Z13, Z7
-	VBROADCASTSS 16(SI), Z14
+	VBROADCASTSS 16(R8), Z14
 	VFMADD231PS  Z14, Z12, Z8
 	VFMADD231PS  Z14, Z13, Z9
-	VBROADCASTSS 20(SI), Z14
+	VBROADCASTSS 20(R8), Z14
 	VFMADD231PS  Z14, Z12, Z10
 	VFMADD231PS  Z14, Z13, Z11
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z12
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z12
 	VADDPS       Z0, Z12, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	VMOVUPS Z9, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z10, (R8)
+	VMOVUPS Z11, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -3950,16 +3964,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk32x7AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk32x7AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -3974,136 +3992,133 @@ loop1:
 	VXORPS Z11, Z11, Z11
 	VXORPS Z12, Z12, Z12
 	VXORPS Z13, Z13, Z13
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Z14
-	VMOVUPS      (R8), Z15
-	VBROADCASTSS (SI), Z16
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Z14
+	VMOVUPS      (R10), Z15
+	VBROADCASTSS (R8), Z16
 	VFMADD231PS  Z16, Z14, Z0
 	VFMADD231PS  Z16, Z15, Z1
-	VBROADCASTSS 4(SI), Z16
+	VBROADCASTSS 4(R8), Z16
 	VFMADD231PS  Z16, Z14, Z2
 	VFMADD231PS  Z16, Z15, Z3
-	VBROADCASTSS 8(SI), Z16
+	VBROADCASTSS 8(R8), Z16
 	VFMADD231PS  Z16, Z14, Z4
 	VFMADD231PS  Z16, Z15, Z5
-	VBROADCASTSS 12(SI), Z16
+	VBROADCASTSS 12(R8), Z16
 	VFMADD231PS  Z16, Z14, Z6
 	VFMADD231PS  Z16, Z15, Z7
-	VBROADCASTSS 16(SI), Z16
+	VBROADCASTSS 16(R8), Z16
 	VFMADD231PS  Z16, Z14, Z8
 	VFMADD231PS  Z16, Z15, Z9
-	VBROADCASTSS 20(SI), Z16
+	VBROADCASTSS 20(R8), Z16
 	VFMADD231PS  Z16, Z14, Z10
 	VFMADD231PS  Z16, Z15, Z11
-	VBROADCASTSS 24(SI), Z16
+	VBROADCASTSS 24(R8), Z16
 	VFMADD231PS  Z16, Z14, Z12
 	VFMADD231PS  Z16, Z15, Z13
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z14
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z14
 	VADDPS       Z0, Z14, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z13, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	VMOVUPS Z9, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z10, (R8)
+	VMOVUPS Z11, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z12, (R8)
+	VMOVUPS Z13, 64(R8)
 
 stored:
 	SUBQ $+1, DX
@@ -4111,16 +4126,20 @@ stored:
 	VZEROUPPER
 	RET
 
-// func qk32x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+// func qk32x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·qk32x8AVX512(SB), NOSPLIT, $0-72
+TEXT ·qk32x8AVX512(SB), NOSPLIT, $0-80
 	MOVQ k+24(FP), AX
 	MOVQ s+40(FP), CX
 	MOVQ $+1, DX
 	MOVQ qStep+8(FP), BX
+	MOVQ pace+72(FP), SI
+	MOVQ AX, DI
+	MOVQ ahead+64(FP), R8
+	ADDQ R8, DI
 
 loop1:
-	MOVQ   q+0(FP), SI
+	MOVQ   q+0(FP), R8
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -4137,151 +4156,148 @@ loop1:
 	VXORPS Z13, Z13, Z13
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
-	MOVQ   AX, DI
-	MOVQ   AX, R8
-	MOVQ   kStride+32(FP), R9
-	ADDQ   R9, R8
 	MOVQ   AX, R9
-	MOVQ   ahead+64(FP), R10
-	ADDQ   R10, R9
-	MOVQ   dims+16(FP), R10
+	MOVQ   AX, R10
+	MOVQ   kStride+32(FP), R11
+	ADDQ   R11, R10
+	MOVQ   dims+16(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         $+128, R9
-	VMOVUPS      (DI), Z16
-	VMOVUPS      (R8), Z17
-	VBROADCASTSS (SI), Z18
+	PREFETCHT1   (DI)
+	PREFETCHT1   64(DI)
+	ADDQ         SI, DI
+	VMOVUPS      (R9), Z16
+	VMOVUPS      (R10), Z17
+	VBROADCASTSS (R8), Z18
 	VFMADD231PS  Z18, Z16, Z0
 	VFMADD231PS  Z18, Z17, Z1
-	VBROADCASTSS 4(SI), Z18
+	VBROADCASTSS 4(R8), Z18
 	VFMADD231PS  Z18, Z16, Z2
 	VFMADD231PS  Z18, Z17, Z3
-	VBROADCASTSS 8(SI), Z18
+	VBROADCASTSS 8(R8), Z18
 	VFMADD231PS  Z18, Z16, Z4
 	VFMADD231PS  Z18, Z17, Z5
-	VBROADCASTSS 12(SI), Z18
+	VBROADCASTSS 12(R8), Z18
 	VFMADD231PS  Z18, Z16, Z6
 	VFMADD231PS  Z18, Z17, Z7
-	VBROADCASTSS 16(SI), Z18
+	VBROADCASTSS 16(R8), Z18
 	VFMADD231PS  Z18, Z16, Z8
 	VFMADD231PS  Z18, Z17, Z9
-	VBROADCASTSS 20(SI), Z18
+	VBROADCASTSS 20(R8), Z18
 	VFMADD231PS  Z18, Z16, Z10
 	VFMADD231PS  Z18, Z17, Z11
-	VBROADCASTSS 24(SI), Z18
+	VBROADCASTSS 24(R8), Z18
 	VFMADD231PS  Z18, Z16, Z12
 	VFMADD231PS  Z18, Z17, Z13
-	VBROADCASTSS 28(SI), Z18
+	VBROADCASTSS 28(R8), Z18
 	VFMADD231PS  Z18, Z16, Z14
 	VFMADD231PS  Z18, Z17, Z15
-	ADDQ         BX, SI
-	ADDQ         $+64, DI
-	ADDQ         $+64, R8
-	SUBQ         $+1, R10
+	ADDQ         BX, R8
+	ADDQ         $+64, R9
+	ADDQ         $+64, R10
+	SUBQ         $+1, R11
 	JNZ          loop2
-	MOVQ         add+56(FP), SI
-	TESTQ        SI, SI
+	MOVQ         add+56(FP), R8
+	TESTQ        R8, R8
 	JZ           replace
-	MOVQ         CX, SI
-	VMOVUPS      (SI), Z16
+	MOVQ         CX, R8
+	VMOVUPS      (R8), Z16
 	VADDPS       Z0, Z16, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z3, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z4, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z5, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z6, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z7, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z8, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z9, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z10, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z11, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z12, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z13, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
-	MOVQ         sStride+48(FP), DI
-	ADDQ         DI, SI
-	VMOVUPS      (SI), Z0
+	VMOVUPS      Z0, 64(R8)
+	MOVQ         sStride+48(FP), R9
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
 	VADDPS       Z14, Z0, Z0
-	VMOVUPS      Z0, (SI)
-	VMOVUPS      64(SI), Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      64(R8), Z0
 	VADDPS       Z15, Z0, Z0
-	VMOVUPS      Z0, 64(SI)
+	VMOVUPS      Z0, 64(R8)
 	JMP          stored
 
 replace:
-	MOVQ    CX, SI
-	VMOVUPS Z0, (SI)
-	VMOVUPS Z1, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z2, (SI)
-	VMOVUPS Z3, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z4, (SI)
-	VMOVUPS Z5, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z6, (SI)
-	VMOVUPS Z7, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z8, (SI)
-	VMOVUPS Z9, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z10, (SI)
-	VMOVUPS Z11, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z12, (SI)
-	VMOVUPS Z13, 64(SI)
-	MOVQ    sStride+48(FP), DI
-	ADDQ    DI, SI
-	VMOVUPS Z14, (SI)
-	VMOVUPS Z15, 64(SI)
+	MOVQ    CX, R8
+	VMOVUPS Z0, (R8)
+	VMOVUPS Z1, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z2, (R8)
+	VMOVUPS Z3, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z4, (R8)
+	VMOVUPS Z5, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z8, (R8)
+	VMOVUPS Z9, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z10, (R8)
+	VMOVUPS Z11, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z12, (R8)
+	VMOVUPS Z13, 64(R8)
+	MOVQ    sStride+48(FP), R9
+	ADDQ    R9, R8
+	VMOVUPS Z14, (R8)
+	VMOVUPS Z15, 64(R8)
 
 stored:
 	SUBQ $+1, DX

@@ -92,28 +92,28 @@ func rotateAVX512(x []float32, y []float32, cos []float32, sin []float32)
 func rotateIAVX512(x []float32, cos []float32, sin []float32)
 
 //go:noescape
-func qk16x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk16x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk16x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
 func pv16x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
@@ -128,28 +128,28 @@ func pv16x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, ke
 func pv16x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
 
 //go:noescape
-func qk32x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x1AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x2AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x3AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x4AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x5AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x6AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x7AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
-func qk32x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int)
+func qk32x8AVX512(q *float32, qStep int, dims int, k *byte, kStride int, s *float32, sStride int, add int, ahead int, pace int)
 
 //go:noescape
 func pv32x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)

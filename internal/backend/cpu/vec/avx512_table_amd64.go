@@ -41,24 +41,24 @@ var opsAVX512 = ops{
 	qk16:       qk16AVX512, qk32: qk32AVX512, pv16: pv16AVX512, pv32: pv32AVX512, turn16: turn16AVX512, turn32: turn32AVX512,
 }
 
-func qk16AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
+func qk16AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int) {
 	switch n {
 	case 1:
-		qk16x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 2:
-		qk16x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 3:
-		qk16x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 4:
-		qk16x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 5:
-		qk16x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 6:
-		qk16x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 7:
-		qk16x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 8:
-		qk16x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	}
 }
 
@@ -82,24 +82,24 @@ func turn16AVX512(dst *float32, k *byte, kdim, dims int) {
 	turnRest[uint16](dst, k, kdim, dims)
 }
 
-func qk32AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
+func qk32AVX512(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int) {
 	switch n {
 	case 1:
-		qk32x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x1AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 2:
-		qk32x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x2AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 3:
-		qk32x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x3AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 4:
-		qk32x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x4AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 5:
-		qk32x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x5AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 6:
-		qk32x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x6AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 7:
-		qk32x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x7AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 8:
-		qk32x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x8AVX512(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	}
 }
 

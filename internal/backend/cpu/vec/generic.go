@@ -154,7 +154,7 @@ func widen[T uint16 | float32](v T) float32 {
 	panic("unreachable")
 }
 
-func genQK[T uint16 | float32](q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, _ int) {
+func genQK[T uint16 | float32](q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, _, _ int) {
 	qs := unsafe.Slice(q, n*dims)
 	for r := range n {
 		row := unsafe.Slice((*float32)(unsafe.Add(unsafe.Pointer(s), r*sStride)), backend.PageTokens)

@@ -219,7 +219,7 @@ func qkCase(half bool) func(o *ops, v values, n int) []float32 {
 			s := v.slice((rows-1)*40 + backend.PageTokens)
 			q := v.slice(rows * dims)
 			for add := range 2 {
-				qk(&q[0], rows, dims, &kb[0], kdim*Lanes*elem, &s[0], 4*40, add, 0)
+				qk(&q[0], rows, dims, &kb[0], kdim*Lanes*elem, &s[0], 4*40, add, 0, 64)
 				out = append(out, s...)
 			}
 		}

@@ -92,16 +92,16 @@ func rotateNEON(x, y, cos, sin []float32)
 func rotateINEON(x, cos, sin []float32)
 
 //go:noescape
-func qk16x1NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+func qk16x1NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 
 //go:noescape
-func qk16x2NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+func qk16x2NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 
 //go:noescape
-func qk16x3NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+func qk16x3NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 
 //go:noescape
-func qk16x4NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+func qk16x4NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 
 //go:noescape
 func pv16x1NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
@@ -119,16 +119,16 @@ func pv16x4NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v 
 func turnKeys16NEON(dst *float32, dStride int, k *byte, kStride, dims int)
 
 //go:noescape
-func qk32x1NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+func qk32x1NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 
 //go:noescape
-func qk32x2NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+func qk32x2NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 
 //go:noescape
-func qk32x3NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+func qk32x3NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 
 //go:noescape
-func qk32x4NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+func qk32x4NEON(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 
 //go:noescape
 func pv32x1NEON(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)

@@ -41,28 +41,34 @@ var opsNEON = ops{
 	qk16:       qk16NEON, qk32: qk32NEON, pv16: pv16NEON, pv32: pv32NEON, turn16: turn16NEON, turn32: turn32NEON,
 }
 
-func qk16NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
+func qk16NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int) {
 	switch n {
 	case 1:
-		qk16x1NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x1NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 2:
-		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 3:
-		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 4:
-		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 5:
-		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk16x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, 0)
+		pace = (pace + 2) / 3
+		qk16x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk16x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, ahead+1*dims*pace, pace)
 	case 6:
-		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk16x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk16x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 7:
-		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk16x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk16x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk16x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 8:
-		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk16x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk16x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk16x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, ahead+2*dims*pace, pace)
 	}
 }
 
@@ -86,28 +92,34 @@ func turn16NEON(dst *float32, k *byte, kdim, dims int) {
 	turnRest[uint16](dst, k, kdim, dims)
 }
 
-func qk32NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {
+func qk32NEON(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int) {
 	switch n {
 	case 1:
-		qk32x1NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x1NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 2:
-		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 3:
-		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 4:
-		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
+		pace = (pace + 1) / 2
+		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
 	case 5:
-		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk32x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, 0)
+		pace = (pace + 2) / 3
+		qk32x2NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk32x3NEON(skip(q, 8), 4*n, dims, k, kStride, skip(s, 2*sStride), sStride, add, ahead+1*dims*pace, pace)
 	case 6:
-		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk32x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk32x3NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 7:
-		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk32x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk32x3NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk32x4NEON(skip(q, 12), 4*n, dims, k, kStride, skip(s, 3*sStride), sStride, add, ahead+2*dims*pace, pace)
 	case 8:
-		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead)
-		qk32x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, 0)
+		pace = (pace + 3) / 4
+		qk32x4NEON(q, 4*n, dims, k, kStride, s, sStride, add, ahead, pace)
+		qk32x4NEON(skip(q, 16), 4*n, dims, k, kStride, skip(s, 4*sStride), sStride, add, ahead+2*dims*pace, pace)
 	}
 }
 

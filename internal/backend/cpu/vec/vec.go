@@ -70,12 +70,12 @@ type ops struct {
 	// qk computes dot products of n rows (1 to qkRows) with the keys of one page over dims (at most segment)
 	// dimensions. q holds dims times n values, row within dimension; k points at the first dimension in the
 	// first of the page's key blocks, which lie kStride bytes apart; s at the first score of the first row.
-	// With add not 0 the products are added to the scores, else they replace them. Meanwhile as many bytes as are read
-	// are fetched into the cache, ahead bytes further on.
-	qk16 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
-	qk32 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)
+	// With add not 0 the products are added to the scores, else they replace them. Meanwhile pace bytes (at most the
+	// 32 values') for each dimension are fetched into the second-level cache, from k and ahead bytes further on.
+	qk16 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
+	qk32 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 	// pv adds p[row][j]*v[j][0:dims] for keys j=0..keys-1 to n rows (1 to pvRows) of o; dims is a multiple of 16.
-	// It fetches like qk.
+	// As many bytes as it reads are fetched, ahead bytes further on.
 	pv16 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
 	pv32 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
 	// turn16 and turn32 turn one page's key blocks of kdim dimensions into rows of float32 values: the first

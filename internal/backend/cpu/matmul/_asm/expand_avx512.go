@@ -96,7 +96,6 @@ type units struct {
 	form
 	w                      gp  // the unit
 	lowAt, highAt, scaleAt gp  // from where places are counted
-	index                  gp  // added to all of these, if it is not nil
 	lowM, highM            vec // masks
 	bias, lookup           vec // added to values, or looked up
 	d, dmin, t             vec
@@ -141,23 +140,14 @@ func newUnits(f form, w gp) *units {
 	return u
 }
 
-// mem addresses a byte of the unit.
-func (u *units) mem(base gp, disp int) Mem {
-	m := mem(base, disp)
-	if u.index != nil {
-		m.Index, m.Scale = u.index, 1
-	}
-	return m
-}
-
 // begin loads what a unit's blocks share.
 func (u *units) begin() {
 	if u.blocks != 8 {
 		return
 	}
-	VCVTPH2PS(u.mem(u.w, 0), u.d)
+	VCVTPH2PS(mem(u.w, 0), u.d)
 	if !u.signed {
-		VCVTPH2PS(u.mem(u.w, 32), u.dmin)
+		VCVTPH2PS(mem(u.w, 32), u.dmin)
 	}
 }
 
@@ -168,11 +158,11 @@ func (u *units) quads(b, from, to int, use func(q int, v vec)) {
 		at, shift := u.low(b, q)
 		switch {
 		case u.lowMask == 255:
-			VMOVDQU64(u.mem(u.lowAt, at), v)
+			VMOVDQU64(mem(u.lowAt, at), v)
 		case shift == 0:
-			VPANDD(u.mem(u.lowAt, at), u.lowM, v)
+			VPANDD(mem(u.lowAt, at), u.lowM, v)
 		default:
-			VMOVDQU64(u.mem(u.lowAt, at), v)
+			VMOVDQU64(mem(u.lowAt, at), v)
 			VPSRLW(U8(shift), v, v)
 			VPANDD(u.lowM, v, v)
 		}
@@ -193,7 +183,7 @@ func (u *units) quads(b, from, to int, use func(q int, v vec)) {
 func (u *units) addHigh(b, q int, v vec) {
 	at, shift := u.high(b, q)
 	to := trailing(u.highBit)
-	VMOVDQU64(u.mem(u.highAt, at), u.t)
+	VMOVDQU64(mem(u.highAt, at), u.t)
 	switch {
 	case to > shift:
 		VPSLLW(U8(to-shift), u.t, u.t)
@@ -204,18 +194,18 @@ func (u *units) addHigh(b, q int, v vec) {
 }
 
 // The scales of block b, into S.
-func scaleF16(u *units, b int) { VCVTPH2PS(u.mem(u.scaleAt, 32*b), u.S[0]) }
+func scaleF16(u *units, b int) { VCVTPH2PS(mem(u.scaleAt, 32*b), u.S[0]) }
 
 func scaleMinF16(u *units, b int) {
-	VCVTPH2PS(u.mem(u.scaleAt, 32*b), u.S[0])
-	VCVTPH2PS(u.mem(u.scaleAt, 64+32*b), u.S[1])
+	VCVTPH2PS(mem(u.scaleAt, 32*b), u.S[0])
+	VCVTPH2PS(mem(u.scaleAt, 64+32*b), u.S[1])
 }
 
 // scaleE8M0 makes (e-1)<<23, or 0x00200000<<e where e is below 2.
 func scaleE8M0(u *units, b int) {
 	k := K()
 	e := ZMM()
-	VPMOVZXBD(u.mem(u.scaleAt, 16*b), e)
+	VPMOVZXBD(mem(u.scaleAt, 16*b), e)
 	VPSUBD(u.small, e, u.S[0])
 	VPSLLD(U8(23), u.S[0], u.S[0])
 	VPCMPUD(U8(2), u.small, e, k) // e <= 1
@@ -223,8 +213,8 @@ func scaleE8M0(u *units, b int) {
 }
 
 func scaleMinK(u *units, b int) {
-	VPMOVZXBD(u.mem(u.scaleAt, 64+16*b), u.S[0])
-	VPMOVZXBD(u.mem(u.scaleAt, 192+16*b), u.S[1])
+	VPMOVZXBD(mem(u.scaleAt, 64+16*b), u.S[0])
+	VPMOVZXBD(mem(u.scaleAt, 192+16*b), u.S[1])
 	for i, d := range []vec{u.d, u.dmin} {
 		VCVTDQ2PS(u.S[i], u.S[i])
 		VMULPS(d, u.S[i], u.S[i])
@@ -234,7 +224,7 @@ func scaleMinK(u *units, b int) {
 
 func scaleQ2K(u *units, b int) {
 	for sub := range 2 {
-		VPMOVZXBD(u.mem(u.scaleAt, 64+16*(2*b+sub)), u.S[2+sub])
+		VPMOVZXBD(mem(u.scaleAt, 64+16*(2*b+sub)), u.S[2+sub])
 		lowNibbles(u.S[2+sub], u.S[sub])
 		VPSRLD(U8(4), u.S[2+sub], u.S[2+sub])
 		for i, d := range []vec{u.d, u.dmin} {
@@ -260,7 +250,7 @@ func negate(v vec, u *units) {
 
 func scaleSigned(u *units, b int) {
 	for sub := range u.scales {
-		VPMOVSXBD(u.mem(u.scaleAt, 64+16*(u.scales*b+sub)), u.S[sub])
+		VPMOVSXBD(mem(u.scaleAt, 64+16*(u.scales*b+sub)), u.S[sub])
 		VCVTDQ2PS(u.S[sub], u.S[sub])
 		VMULPS(u.d, u.S[sub], u.S[sub])
 	}

@@ -21,36 +21,19 @@ func fewAVX512() {
 			continue
 		}
 		for rows := 1; rows <= maxFew; rows++ {
-			few(f, 1, rows)
-		}
-		for rows := 2; rows <= pairRows(f); rows++ {
-			few(f, 2, rows)
+			few(f, rows)
 		}
 	}
-}
-
-// pairRows is the largest number of rows for which two groups at a time find registers, or 0. Formats with larger units gain
-// nothing: their code then no longer comes out of the cache of decoded instructions.
-func pairRows(f form) int {
-	switch {
-	case f.blocks > 2:
-		return 0
-	case !f.signed:
-		return 5
-	}
-	return 6
 }
 
 // fewKernel multiplies whole groups, straight from the packed form, with rows of activations: weights come from memory once.
-// In a segment the sums stand in registers; the running totals stand in y. With two groups at a time an activation that is
-// brought into a register serves both, which halves what is loaded.
+// In a segment the sums stand in registers; the running totals stand in y.
 type fewKernel struct {
 	form
-	units []*units // of each group
-	in    rowsBase
-	F, I  [][]vec // by group and row
-	A, T  vec
-	shift int // what turns a row's correction for an offset of 128 into that for the format's
+	u    *units
+	in   rowsBase
+	F, I []vec // by row
+	T    vec
 
 	// Lines are fetched into the second-level cache in the order in which they lie in memory, whatever that in which they are
 	// used. Two pointers take turns: with one, Q5_0 and Q6_K on four rows were 6 % slower.
@@ -58,14 +41,13 @@ type fewKernel struct {
 	fetched int   // lines since next was moved
 }
 
-// few emits the kernel for a number of groups and of rows.
-func few(f form, groups, rows int) {
-	name := map[int]string{1: "few", 2: "pair"}[groups]
-	function(fmt.Sprintf("%s%s_%d_avx512", name, f.name, rows),
+// few emits the kernel for a number of rows.
+func few(f form, rows int) {
+	function(fmt.Sprintf("few%s_%d_avx512", f.name, rows),
 		"func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride, ahead int)")
 	astride, w, n, left, y := param("astride"), GP64(), GP64(), GP64(), GP64()
-	k := newFewKernel(f, groups, rows, w, astride)
-	u := k.units[0]
+	k := newFewKernel(f, rows, w, astride)
+	u := k.u
 	keep := K()
 
 	Label("group")
@@ -84,9 +66,7 @@ func few(f form, groups, rows int) {
 	CMOVQLT(left, n)
 	SUBQ(n, left)
 	for _, F := range k.F {
-		for m := range rows {
-			zeroed(F[m])
-		}
+		zeroed(F)
 	}
 	Label("unit")
 	size := f.head + f.blocks*f.body
@@ -113,7 +93,7 @@ func few(f form, groups, rows int) {
 	} else {
 		u.begin()
 		for b := range f.blocks {
-			k.fetch(groups * (f.head + (b+1)*f.body))
+			k.fetch(f.head + (b+1)*f.body)
 			k.block(b)
 			if b < f.blocks-1 && f.blocks < 8 {
 				DECQ(n)
@@ -134,11 +114,9 @@ func few(f form, groups, rows int) {
 	Label("sum")
 	Load(Param("y"), y)
 	for m := range rows {
-		for g, F := range k.F {
-			VMOVUPS_Z(mem(y, 64*g), keep, k.T)
-			VADDPS(F[m], k.T, k.T)
-			VMOVUPS(k.T, mem(y, 64*g))
-		}
+		VMOVUPS_Z(mem(y, 0), keep, k.T)
+		VADDPS(k.F[m], k.T, k.T)
+		VMOVUPS(k.T, mem(y, 0))
 		if m < rows-1 {
 			ADDQ(arg("ystride"), y)
 		}
@@ -147,50 +125,33 @@ func few(f form, groups, rows int) {
 	CMPQ(left, U8(0))
 	JNE(LabelRef("segment"))
 
-	ADDQ(I32(int32(64*groups)), arg("y"))
+	ADDQ(I32(64), arg("y"))
 	Load(Param("wstride"), n)
-	for range groups {
-		ADDQ(n, arg("w"))
-	}
+	ADDQ(n, arg("w"))
 	DECQ(arg("count"))
 	JNZ(LabelRef("group"))
 	VZEROUPPER()
 	RET()
 }
 
-func newFewKernel(f form, groups, rows int, w, astride gp) *fewKernel {
-	k := &fewKernel{form: f, A: ZMM(), T: ZMM(), in: newRows(rows, astride), next: [2]gp{GP64(), GP64()}}
-	u := newUnits(f, w)
+func newFewKernel(f form, rows int, w, astride gp) *fewKernel {
+	k := &fewKernel{form: f, u: newUnits(f, w), T: ZMM(), in: newRows(rows, astride), next: [2]gp{GP64(), GP64()}}
 	if f.turn > 0 {
-		u.lowAt, u.scaleAt = GP64(), GP64()
+		k.u.lowAt, k.u.scaleAt = GP64(), GP64()
 		if f.high != nil {
-			u.highAt = GP64()
+			k.u.highAt = GP64()
 		}
 	}
-	if groups == 2 && u.bias != nil { // values stay as they are; rather than them, the sum of each row is moved
-		u.bias = nil
-		for k.shift = 1; f.offset<<k.shift < 128; k.shift++ {
-		}
-	}
-	k.units = append(k.units, u)
-	if groups == 2 {
-		second := *u
-		second.index, second.S = param("wstride"), vectors(len(u.S))
-		k.units = append(k.units, &second)
-	}
-	for range groups {
-		k.F, k.I = append(k.F, vectors(rows)), append(k.I, vectors(rows))
-	}
+	k.F, k.I = vectors(rows), vectors(rows)
 	return k
 }
 
 // pointers are those that move within a unit.
 func (k *fewKernel) pointers() []gp {
-	u := k.units[0]
 	if k.high == nil {
-		return []gp{u.lowAt, u.scaleAt}
+		return []gp{k.u.lowAt, k.u.scaleAt}
 	}
-	return []gp{u.lowAt, u.scaleAt, u.highAt}
+	return []gp{k.u.lowAt, k.u.scaleAt, k.u.highAt}
 }
 
 func (k *fewKernel) advance() {
@@ -217,28 +178,17 @@ func (k *fewKernel) moveNext() {
 // block multiplies block b.
 func (k *fewKernel) block(b int) {
 	in := k.in.from(b * record)
-	for _, u := range k.units {
-		k.scale(u, b)
-	}
+	k.scale(k.u, b)
 	for sub := range k.scales {
 		k.start(in, sub)
 		for q := sub * 4; q < sub*4+8/k.scales; q++ {
-			var W []vec
-			for _, u := range k.units {
-				u.quads(b, q, q+1, func(_ int, v vec) { W = append(W, v) })
-			}
-			for m := range k.I[0] {
-				if len(W) == 1 {
-					VPDPBUSD_BCST(in.at(m, 4*q), W[0], k.I[0][m])
-					continue
+			k.u.quads(b, q, q+1, func(_ int, W vec) {
+				for m, I := range k.I {
+					VPDPBUSD_BCST(in.at(m, 4*q), W, I)
 				}
-				VPBROADCASTD(in.at(m, 4*q), k.A)
-				for g := range W {
-					VPDPBUSD(k.A, W[g], k.I[g][m])
-				}
-			}
+			})
 		}
-		for m := range k.I[0] {
+		for m := range k.I {
 			k.add(in, m, sub)
 		}
 	}
@@ -246,46 +196,27 @@ func (k *fewKernel) block(b int) {
 
 // add adds row m's integer sums, scaled, to its totals.
 func (k *fewKernel) add(in rowsBase, m, sub int) {
-	if len(k.units) > 1 {
-		VBROADCASTSS(in.at(m, recScale), k.A)
-	}
-	for g, u := range k.units {
-		VCVTDQ2PS(k.I[g][m], k.I[g][m])
-		if len(k.units) > 1 {
-			VMULPS(k.A, u.S[sub], k.T)
-		} else {
-			VMULPS_BCST(in.at(m, recScale), u.S[sub], k.T)
-		}
-		VFMADD231PS(k.T, k.I[g][m], k.F[g][m])
-		if !k.signed {
-			VFMADD231PS_BCST(in.at(m, recSum), u.S[k.scales+sub], k.F[g][m])
-		}
+	VCVTDQ2PS(k.I[m], k.I[m])
+	VMULPS_BCST(in.at(m, recScale), k.u.S[sub], k.T)
+	VFMADD231PS(k.T, k.I[m], k.F[m])
+	if !k.signed {
+		VFMADD231PS_BCST(in.at(m, recSum), k.u.S[k.scales+sub], k.F[m])
 	}
 }
 
 // start sets the integer sums to what takes the offset of the weights off.
 func (k *fewKernel) start(in rowsBase, sub int) {
-	for m, i := range k.I[0] {
+	for m, I := range k.I {
 		switch {
 		case !k.signed:
-			zeroed(i)
+			zeroed(I)
 		case k.scales == 1:
-			VPBROADCASTD(in.at(m, recCorr), i)
+			VPBROADCASTD(in.at(m, recCorr), I)
 		case sub == 0:
-			VPBROADCASTD(in.at(m, recCorr16), i)
+			VPBROADCASTD(in.at(m, recCorr16), I)
 		default:
-			VPBROADCASTD(in.at(m, recCorr), i)
-			VPSUBD_BCST(in.at(m, recCorr16), i, i)
-		}
-		if k.shift > 0 {
-			VPSRAD(U8(uint8(k.shift)), i, i)
-		}
-		for _, I := range k.I[1:] {
-			if k.signed {
-				VMOVDQA64(i, I[m])
-			} else {
-				zeroed(I[m])
-			}
+			VPBROADCASTD(in.at(m, recCorr), I)
+			VPSUBD_BCST(in.at(m, recCorr16), I, I)
 		}
 	}
 }

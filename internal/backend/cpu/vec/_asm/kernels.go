@@ -341,26 +341,18 @@ func loadElem(m machine, half bool, at mem) vec {
 	return m.load(at)
 }
 
-// fetch asks for the cache lines of bytes at p, which come next, to be brought into the cache, and moves p by that
-// many.
-func fetch(m machine, p reg, bytes int) {
-	for i := 0; i < bytes; i += 64 {
-		m.prefetch(mem{p, i})
-	}
-	m.addImm(p, bytes)
-}
-
 // qk emits the key kernel for n rows: both blocks of a page, one or two at once. q advances qStep bytes per
-// dimension, so that a tile of n rows may be part of a wider one. As many bytes as it reads are fetched ahead bytes
-// further on, in step with the arithmetic: asked for at once, they would fill the queue of missing lines and hold up all
-// loads.
+// dimension, so that a tile of n rows may be part of a wider one. Bytes from ahead bytes further on are fetched in step
+// with the arithmetic, pace of them for each dimension of a block or of two at once: asked for at once, they would fill the
+// queue of missing lines and hold up all loads.
 func qk(m machine, half bool, n int) {
 	bits, bytes := width(half)
 	blocks := m.tuning().qkBlocks[n]
-	m.begin(fmt.Sprintf("qk%dx%d", bits, n), "func(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int)")
+	m.begin(fmt.Sprintf("qk%dx%d", bits, n), "func(q *float32, qStep, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)")
 	parts := 16 / m.lanes() // registers per block
 	k, s, left := m.param("k"), m.param("s"), m.number(2/blocks)
-	step := m.param("qStep")
+	step, pace, next := m.param("qStep"), m.param("pace"), m.copyReg(k)
+	m.addReg(next, m.param("ahead"))
 	m.loop(left, 1, func() {
 		q := m.param("q")
 		acc := make([][]vec, n)
@@ -374,10 +366,11 @@ func qk(m machine, half bool, n int) {
 			kp = append(kp, m.copyReg(k))
 			m.addReg(kp[1], m.param("kStride"))
 		}
-		next := m.copyReg(k)
-		m.addReg(next, m.param("ahead"))
 		m.loop(m.param("dims"), 1, func() {
-			fetch(m, next, 16*bytes*blocks)
+			for i := 0; i < 16*bytes*blocks; i += 64 {
+				m.prefetch(mem{next, i})
+			}
+			m.addReg(next, pace)
 			var kv []vec
 			for _, p := range kp {
 				for i := range parts {

@@ -32,15 +32,28 @@ func table(m machine, file, tag string) {
 	}
 	fmt.Fprintf(&b, "qk16: qk16%s, qk32: qk32%s, pv16: pv16%s, pv32: pv32%s, turn16: turn16%s, turn32: turn32%s,\n}\n", s, s, s, s, s, s)
 	for _, bits := range []int{16, 32} {
-		fmt.Fprintf(&b, "\nfunc qk%d%s(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead int) {\nswitch n {\n", bits, s)
+		fmt.Fprintf(&b, "\nfunc qk%d%s(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int) {\nswitch n {\n", bits, s)
 		for n := 1; n <= qkRows; n++ {
-			if n < len(m.tuning().qkBlocks) {
-				fmt.Fprintf(&b, "case %d:\nqk%dx%d%s(q, 4*n, dims, k, kStride, s, sStride, add, ahead)\n", n, bits, n, s)
-				continue
+			parts, passes := []int{n}, 0
+			if n >= len(m.tuning().qkBlocks) {
+				parts = []int{n / 2, n - n/2}
+			}
+			for _, rows := range parts {
+				passes += 2 / m.tuning().qkBlocks[rows]
 			}
 			fmt.Fprintf(&b, "case %d:\n", n)
-			fmt.Fprintf(&b, "qk%dx%d%s(q, 4*n, dims, k, kStride, s, sStride, add, ahead)\n", bits, n/2, s)
-			fmt.Fprintf(&b, "qk%dx%d%s(skip(q, %d), 4*n, dims, k, kStride, skip(s, %d*sStride), sStride, add, 0)\n", bits, n-n/2, s, n/2*4, n/2)
+			if passes > 1 {
+				fmt.Fprintf(&b, "pace = (pace + %d) / %d\n", passes-1, passes)
+			}
+			row, done := 0, 0
+			for _, rows := range parts {
+				qs, ss, from := "q", "s", "ahead"
+				if row > 0 {
+					qs, ss, from = fmt.Sprintf("skip(q, %d)", row*4), fmt.Sprintf("skip(s, %d*sStride)", row), fmt.Sprintf("ahead+%d*dims*pace", done)
+				}
+				fmt.Fprintf(&b, "qk%dx%d%s(%s, 4*n, dims, k, kStride, %s, sStride, add, %s, pace)\n", bits, rows, s, qs, ss, from)
+				row, done = row+rows, done+2/m.tuning().qkBlocks[rows]
+			}
 		}
 		fmt.Fprintf(&b, "}\n}\n\nfunc pv%d%s(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int) {\nswitch n {\n", bits, s)
 		for n := 1; n <= pvRows; n++ {
