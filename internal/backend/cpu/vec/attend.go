@@ -278,9 +278,7 @@ func (s *attention) run(c int) {
 	for p := s.from; p < s.to; p++ {
 		s.scorePage(p, base)
 	}
-	for i := range s.n {
-		s.softmax(i, base)
-	}
+	s.softmax(base)
 	clear(s.chunk)
 	for p := s.from; p < s.to; p++ {
 		s.sumPage(p, base)
@@ -388,35 +386,65 @@ var none = float32(math.Inf(-1))
 
 var noneLanes = [Lanes]float32{none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none}
 
-// softmax turns the scores of row i into weights, and sets the chunk's maximum and sum.
-func (s *attention) softmax(i, base int) {
-	lo, hi := s.within(i, base, base+segment)
+// softmax turns the scores of a chunk into weights, and sets the chunk's maxima and sums. A row's maximum is found while the
+// weights of the one before are computed: nothing waits for it then.
+func (s *attention) softmax(base int) {
+	for i := range s.n + 1 {
+		if i < s.n {
+			s.findMax(i, base)
+		}
+		if i > 0 {
+			s.weigh(i-1, base)
+		}
+	}
+}
+
+// chunkScores returns the scores of row i, from its first key of the chunk to its last, with what lies between them and the
+// next multiples of Lanes, and which of them count: none does if lo is hi.
+func (s *attention) chunkScores(i, base int) (x []float32, lo, hi int) {
+	lo, hi = s.within(i, base, base+segment)
+	b0 := lo &^ (Lanes - 1)
+	return s.scores[i*scoreStride+b0 : i*scoreStride+padded(hi)], lo - b0, hi - b0
+}
+
+// findMax sets the maximum of row i, hides the scores that do not count, and caps the others.
+func (s *attention) findMax(i, base int) {
+	x, lo, hi := s.chunkScores(i, base)
 	if lo == hi {
-		s.cm[i], s.cl[i] = none, 0
+		s.cm[i] = none
 		return
 	}
-	b0 := lo &^ (Lanes - 1)
-	x := s.scores[i*scoreStride+b0 : i*scoreStride+padded(hi)]
-	if len(x) != hi-lo {
-		for j := range lo - b0 {
-			x[j] = none
-		}
-		for j := hi - b0; j < len(x); j++ {
-			x[j] = none
-		}
+	for j := range lo {
+		x[j] = none
 	}
-	acc := noneLanes
+	for j := hi; j < len(x); j++ {
+		x[j] = none
+	}
+	scale := s.Scale
 	if s.SoftCap > 0 {
-		s.k.ops.scale(x, x, s.Scale)
-		s.capScores(x[lo-b0 : hi-b0])
-		s.k.ops.maxOf(x, hideAcc(&acc))
-	} else {
-		s.k.ops.scaleMax(x, s.Scale, hideAcc(&acc))
+		s.k.ops.scale(x, x, scale)
+		s.capScores(x[lo:hi])
+		scale = 1
 	}
-	m := treeMax(&acc)
-	acc = [Lanes]float32{}
-	s.k.ops.expSum(x, m, hideAcc(&acc))
-	s.cm[i], s.cl[i] = m, tree(&acc)
+	var acc [Lanes]float32
+	s.k.ops.maxOf(x, hideAcc(&acc))
+	s.cm[i] = treeMax(&acc) * scale // the largest of the scaled scores, for rounding keeps their order
+}
+
+// weigh turns the scores of row i into weights, and sets their sum.
+func (s *attention) weigh(i, base int) {
+	x, lo, hi := s.chunkScores(i, base)
+	if lo == hi {
+		s.cl[i] = 0
+		return
+	}
+	scale := s.Scale
+	if s.SoftCap > 0 {
+		scale = 1
+	}
+	var acc [Lanes]float32
+	s.k.ops.expSum(x, scale, s.cm[i], hideAcc(&acc))
+	s.cl[i] = tree(&acc)
 }
 
 // capScores caps the scores that count; the excluded ones stay infinite.

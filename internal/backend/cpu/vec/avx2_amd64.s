@@ -1226,8 +1226,8 @@ loop1:
 TEXT ·maxOfAVX2(SB), NOSPLIT, $0-32
 	MOVQ    x_base+0(FP), AX
 	MOVQ    acc+24(FP), CX
-	VMOVUPS (CX), Y0
-	VMOVUPS 32(CX), Y1
+	VMOVUPS cff800000AVX2<>+0(SB), Y0
+	VMOVUPS cff800000AVX2<>+0(SB), Y1
 	MOVQ    x_len+8(FP), DX
 
 	PCALIGN $64
@@ -1244,109 +1244,94 @@ loop1:
 	VZEROUPPER
 	RET
 
-// func scaleMaxAVX2(x []float32, f float32, acc *[16]float32)
-// Requires: AVX
-TEXT ·scaleMaxAVX2(SB), NOSPLIT, $0-40
-	MOVQ         x_base+0(FP), AX
-	MOVQ         acc+32(FP), CX
-	VBROADCASTSS f+24(FP), Y0
-	VMOVUPS      (CX), Y1
-	VMOVUPS      32(CX), Y2
-	MOVQ         x_len+8(FP), DX
+DATA cff800000AVX2<>+0(SB)/4, $0xff800000
+DATA cff800000AVX2<>+4(SB)/4, $0xff800000
+DATA cff800000AVX2<>+8(SB)/4, $0xff800000
+DATA cff800000AVX2<>+12(SB)/4, $0xff800000
+DATA cff800000AVX2<>+16(SB)/4, $0xff800000
+DATA cff800000AVX2<>+20(SB)/4, $0xff800000
+DATA cff800000AVX2<>+24(SB)/4, $0xff800000
+DATA cff800000AVX2<>+28(SB)/4, $0xff800000
+GLOBL cff800000AVX2<>(SB), RODATA|NOPTR, $32
 
-	PCALIGN $64
-loop1:
-	VMOVUPS (AX), Y3
-	VMULPS  Y0, Y3, Y3
-	VMAXPS  Y3, Y1, Y1
-	VMOVUPS Y3, (AX)
-	VMOVUPS 32(AX), Y3
-	VMULPS  Y0, Y3, Y3
-	VMAXPS  Y3, Y2, Y2
-	VMOVUPS Y3, 32(AX)
-	ADDQ    $+64, AX
-	SUBQ    $+16, DX
-	JNZ     loop1
-	VMOVUPS Y1, (CX)
-	VMOVUPS Y2, 32(CX)
-	VZEROUPPER
-	RET
-
-// func expSumAVX2(x []float32, m float32, acc *[16]float32)
+// func expSumAVX2(x []float32, f float32, m float32, acc *[16]float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-40
 	MOVQ         x_base+0(FP), AX
 	MOVQ         acc+32(FP), CX
-	VBROADCASTSS m+24(FP), Y0
-	VMOVUPS      (CX), Y1
-	VMOVUPS      32(CX), Y2
+	VBROADCASTSS f+24(FP), Y0
+	VBROADCASTSS m+28(FP), Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
 	MOVQ         x_len+8(FP), DX
 
 	PCALIGN $64
 loop1:
-	VMOVUPS      (AX), Y3
-	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      cc2d00000AVX2<>+0(SB), Y4
-	VMOVUPS      c42b20000AVX2<>+0(SB), Y5
-	VMINPS       Y3, Y5, Y3
-	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      c4b400000AVX2<>+0(SB), Y4
-	VFMADD231PS  c3fb8aa3bAVX2<>+0(SB), Y3, Y4
-	VSUBPS       c4b400000AVX2<>+0(SB), Y4, Y5
-	VFNMADD231PS c3f317218AVX2<>+0(SB), Y5, Y3
-	VFNMADD231PS cb102e308AVX2<>+0(SB), Y5, Y3
-	VMOVUPS      c3ab6de26AVX2<>+0(SB), Y5
-	VFMADD213PS  c3c0920a3AVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3d2aaa2aAVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3e2aaa43AVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3f000000AVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3f800000AVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3f800000AVX2<>+0(SB), Y3, Y5
-	VPSUBD       c4b400000AVX2<>+0(SB), Y4, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPADDD       c0000007fAVX2<>+0(SB), Y4, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y5, Y5
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       c0000007fAVX2<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y3
-	VADDPS       Y3, Y1, Y1
-	VMOVUPS      Y3, (AX)
-	VMOVUPS      32(AX), Y3
-	VSUBPS       Y0, Y3, Y3
-	VMOVUPS      cc2d00000AVX2<>+0(SB), Y4
-	VMOVUPS      c42b20000AVX2<>+0(SB), Y5
-	VMINPS       Y3, Y5, Y3
-	VMAXPS       Y3, Y4, Y3
-	VMOVUPS      c4b400000AVX2<>+0(SB), Y4
-	VFMADD231PS  c3fb8aa3bAVX2<>+0(SB), Y3, Y4
-	VSUBPS       c4b400000AVX2<>+0(SB), Y4, Y5
-	VFNMADD231PS c3f317218AVX2<>+0(SB), Y5, Y3
-	VFNMADD231PS cb102e308AVX2<>+0(SB), Y5, Y3
-	VMOVUPS      c3ab6de26AVX2<>+0(SB), Y5
-	VFMADD213PS  c3c0920a3AVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3d2aaa2aAVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3e2aaa43AVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3f000000AVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3f800000AVX2<>+0(SB), Y3, Y5
-	VFMADD213PS  c3f800000AVX2<>+0(SB), Y3, Y5
-	VPSUBD       c4b400000AVX2<>+0(SB), Y4, Y3
-	VPSRAD       $0x01, Y3, Y4
-	VPADDD       c0000007fAVX2<>+0(SB), Y4, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y6, Y5, Y5
-	VPSUBD       Y4, Y3, Y3
-	VPADDD       c0000007fAVX2<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y5, Y3
-	VADDPS       Y3, Y2, Y2
-	VMOVUPS      Y3, 32(AX)
+	VMOVUPS      (AX), Y4
+	VMULPS       Y0, Y4, Y4
+	VSUBPS       Y1, Y4, Y4
+	VMOVUPS      cc2d00000AVX2<>+0(SB), Y5
+	VMOVUPS      c42b20000AVX2<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMAXPS       Y4, Y5, Y4
+	VMOVUPS      c4b400000AVX2<>+0(SB), Y5
+	VFMADD231PS  c3fb8aa3bAVX2<>+0(SB), Y4, Y5
+	VSUBPS       c4b400000AVX2<>+0(SB), Y5, Y6
+	VFNMADD231PS c3f317218AVX2<>+0(SB), Y6, Y4
+	VFNMADD231PS cb102e308AVX2<>+0(SB), Y6, Y4
+	VMOVUPS      c3ab6de26AVX2<>+0(SB), Y6
+	VFMADD213PS  c3c0920a3AVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3d2aaa2aAVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3e2aaa43AVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3f000000AVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3f800000AVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3f800000AVX2<>+0(SB), Y4, Y6
+	VPSUBD       c4b400000AVX2<>+0(SB), Y5, Y4
+	VPSRAD       $0x01, Y4, Y5
+	VPADDD       c0000007fAVX2<>+0(SB), Y5, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y6, Y6
+	VPSUBD       Y5, Y4, Y4
+	VPADDD       c0000007fAVX2<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y6, Y4
+	VADDPS       Y4, Y2, Y2
+	VMOVUPS      Y4, (AX)
+	VMOVUPS      32(AX), Y4
+	VMULPS       Y0, Y4, Y4
+	VSUBPS       Y1, Y4, Y4
+	VMOVUPS      cc2d00000AVX2<>+0(SB), Y5
+	VMOVUPS      c42b20000AVX2<>+0(SB), Y6
+	VMINPS       Y4, Y6, Y4
+	VMAXPS       Y4, Y5, Y4
+	VMOVUPS      c4b400000AVX2<>+0(SB), Y5
+	VFMADD231PS  c3fb8aa3bAVX2<>+0(SB), Y4, Y5
+	VSUBPS       c4b400000AVX2<>+0(SB), Y5, Y6
+	VFNMADD231PS c3f317218AVX2<>+0(SB), Y6, Y4
+	VFNMADD231PS cb102e308AVX2<>+0(SB), Y6, Y4
+	VMOVUPS      c3ab6de26AVX2<>+0(SB), Y6
+	VFMADD213PS  c3c0920a3AVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3d2aaa2aAVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3e2aaa43AVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3f000000AVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3f800000AVX2<>+0(SB), Y4, Y6
+	VFMADD213PS  c3f800000AVX2<>+0(SB), Y4, Y6
+	VPSUBD       c4b400000AVX2<>+0(SB), Y5, Y4
+	VPSRAD       $0x01, Y4, Y5
+	VPADDD       c0000007fAVX2<>+0(SB), Y5, Y7
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y6, Y6
+	VPSUBD       Y5, Y4, Y4
+	VPADDD       c0000007fAVX2<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y6, Y4
+	VADDPS       Y4, Y3, Y3
+	VMOVUPS      Y4, 32(AX)
 	ADDQ         $+64, AX
 	SUBQ         $+16, DX
 	JNZ          loop1
-	VMOVUPS      Y1, (CX)
-	VMOVUPS      Y2, 32(CX)
+	VMOVUPS      Y2, (CX)
+	VMOVUPS      Y3, 32(CX)
 	VZEROUPPER
 	RET
 
@@ -2680,7 +2665,7 @@ stored:
 	RET
 
 // func pv32x1AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, FMA3
 TEXT ·pv32x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
@@ -2697,16 +2682,10 @@ wide:
 	VMOVUPS 96(SI), Y3
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    CX, R8
-	MOVQ    ahead+64(FP), R9
-	ADDQ    R9, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    keys+40(FP), R8
 
 	PCALIGN $64
 loop1:
-	PREFETCHT1   (R8)
-	PREFETCHT1   64(R8)
-	ADDQ         BX, R8
 	VMOVUPS      (DI), Y4
 	VMOVUPS      32(DI), Y5
 	VMOVUPS      64(DI), Y6
@@ -2718,7 +2697,7 @@ loop1:
 	VFMADD231PS  Y8, Y7, Y3
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R8
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2740,15 +2719,10 @@ sixteen:
 	VMOVUPS 32(SI), Y1
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    CX, R8
-	MOVQ    ahead+64(FP), R9
-	ADDQ    R9, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    keys+40(FP), R8
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R8)
-	ADDQ         BX, R8
 	VMOVUPS      (DI), Y2
 	VMOVUPS      32(DI), Y3
 	VBROADCASTSS (SI), Y4
@@ -2756,7 +2730,7 @@ loop2:
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R8
 	JNZ          loop2
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2773,7 +2747,7 @@ done:
 	RET
 
 // func pv32x2AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, FMA3
 TEXT ·pv32x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
@@ -2799,16 +2773,10 @@ wide:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    CX, R9
-	MOVQ    ahead+64(FP), R10
-	ADDQ    R10, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    keys+40(FP), R9
 
 	PCALIGN $64
 loop1:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	ADDQ         BX, R9
 	VMOVUPS      (R8), Y8
 	VMOVUPS      32(R8), Y9
 	VMOVUPS      64(R8), Y10
@@ -2826,7 +2794,7 @@ loop1:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R10
+	SUBQ         $+1, R9
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2861,15 +2829,10 @@ sixteen:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    CX, R9
-	MOVQ    ahead+64(FP), R10
-	ADDQ    R10, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    keys+40(FP), R9
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1   (R9)
-	ADDQ         BX, R9
 	VMOVUPS      (R8), Y4
 	VMOVUPS      32(R8), Y5
 	VBROADCASTSS (SI), Y6
@@ -2881,7 +2844,7 @@ loop2:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R10
+	SUBQ         $+1, R9
 	JNZ          loop2
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2902,7 +2865,7 @@ done:
 	RET
 
 // func pv32x3AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, FMA3
 TEXT ·pv32x3AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
@@ -2929,15 +2892,10 @@ sixteen:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    CX, R10
-	MOVQ    ahead+64(FP), R11
-	ADDQ    R11, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    keys+40(FP), R10
 
 	PCALIGN $64
 loop1:
-	PREFETCHT1   (R10)
-	ADDQ         BX, R10
 	VMOVUPS      (R9), Y6
 	VMOVUPS      32(R9), Y7
 	VBROADCASTSS (SI), Y8
@@ -2953,7 +2911,7 @@ loop1:
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
-	SUBQ         $+1, R11
+	SUBQ         $+1, R10
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)
@@ -2978,7 +2936,7 @@ done:
 	RET
 
 // func pv32x4AVX2(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
-// Requires: AVX, FMA3, MMX+
+// Requires: AVX, FMA3
 TEXT ·pv32x4AVX2(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
@@ -3012,15 +2970,10 @@ sixteen:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    CX, R11
-	MOVQ    ahead+64(FP), R12
-	ADDQ    R12, R11
-	MOVQ    keys+40(FP), R12
+	MOVQ    keys+40(FP), R11
 
 	PCALIGN $64
 loop1:
-	PREFETCHT1   (R11)
-	ADDQ         BX, R11
 	VMOVUPS      (R10), Y8
 	VMOVUPS      32(R10), Y9
 	VBROADCASTSS (SI), Y10
@@ -3040,7 +2993,7 @@ loop1:
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
 	ADDQ         $+4, R9
-	SUBQ         $+1, R12
+	SUBQ         $+1, R11
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Y0, (SI)

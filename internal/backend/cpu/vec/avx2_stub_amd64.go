@@ -74,10 +74,7 @@ func sumSqAVX2(x []float32, acc *[16]float32)
 func maxOfAVX2(x []float32, acc *[16]float32)
 
 //go:noescape
-func scaleMaxAVX2(x []float32, f float32, acc *[16]float32)
-
-//go:noescape
-func expSumAVX2(x []float32, m float32, acc *[16]float32)
+func expSumAVX2(x []float32, f float32, m float32, acc *[16]float32)
 
 //go:noescape
 func toHalfAVX2(dst []uint16, x []float32)

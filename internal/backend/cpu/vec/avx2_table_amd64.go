@@ -31,7 +31,6 @@ var opsAVX2 = ops{
 	rotateI:    rotateIAVX2,
 	sum:        sumAVX2,
 	sumSq:      sumSqAVX2,
-	scaleMax:   scaleMaxAVX2,
 	maxOf:      maxOfAVX2,
 	expSum:     expSumAVX2,
 	toHalf:     toHalfAVX2,

@@ -1594,7 +1594,7 @@ loop1:
 TEXT ·maxOfAVX512(SB), NOSPLIT, $0-32
 	MOVQ    x_base+0(FP), AX
 	MOVQ    acc+24(FP), CX
-	VMOVUPS (CX), Z0
+	VMOVUPS cff800000AVX512<>+0(SB), Z0
 	MOVQ    x_len+8(FP), DX
 
 	PCALIGN $64
@@ -1608,76 +1608,74 @@ loop1:
 	VZEROUPPER
 	RET
 
-// func scaleMaxAVX512(x []float32, f float32, acc *[16]float32)
-// Requires: AVX, AVX512F
-TEXT ·scaleMaxAVX512(SB), NOSPLIT, $0-40
-	MOVQ         x_base+0(FP), AX
-	MOVQ         acc+32(FP), CX
-	VBROADCASTSS f+24(FP), Z0
-	VMOVUPS      (CX), Z1
-	MOVQ         x_len+8(FP), DX
+DATA cff800000AVX512<>+0(SB)/4, $0xff800000
+DATA cff800000AVX512<>+4(SB)/4, $0xff800000
+DATA cff800000AVX512<>+8(SB)/4, $0xff800000
+DATA cff800000AVX512<>+12(SB)/4, $0xff800000
+DATA cff800000AVX512<>+16(SB)/4, $0xff800000
+DATA cff800000AVX512<>+20(SB)/4, $0xff800000
+DATA cff800000AVX512<>+24(SB)/4, $0xff800000
+DATA cff800000AVX512<>+28(SB)/4, $0xff800000
+DATA cff800000AVX512<>+32(SB)/4, $0xff800000
+DATA cff800000AVX512<>+36(SB)/4, $0xff800000
+DATA cff800000AVX512<>+40(SB)/4, $0xff800000
+DATA cff800000AVX512<>+44(SB)/4, $0xff800000
+DATA cff800000AVX512<>+48(SB)/4, $0xff800000
+DATA cff800000AVX512<>+52(SB)/4, $0xff800000
+DATA cff800000AVX512<>+56(SB)/4, $0xff800000
+DATA cff800000AVX512<>+60(SB)/4, $0xff800000
+GLOBL cff800000AVX512<>(SB), RODATA|NOPTR, $64
 
-	PCALIGN $64
-loop1:
-	VMOVUPS (AX), Z2
-	VMULPS  Z0, Z2, Z2
-	VMAXPS  Z2, Z1, Z1
-	VMOVUPS Z2, (AX)
-	ADDQ    $+64, AX
-	SUBQ    $+16, DX
-	JNZ     loop1
-	VMOVUPS Z1, (CX)
-	VZEROUPPER
-	RET
-
-// func expSumAVX512(x []float32, m float32, acc *[16]float32)
-// Requires: AVX, AVX512F
+// func expSumAVX512(x []float32, f float32, m float32, acc *[16]float32)
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-40
 	MOVQ         x_base+0(FP), AX
 	MOVQ         acc+32(FP), CX
-	VBROADCASTSS m+24(FP), Z0
-	VMOVUPS      (CX), Z1
-	VMOVUPS      c3ab6de26AVX512<>+0(SB), Z2
-	VMOVUPS      c3c0920a3AVX512<>+0(SB), Z3
-	VMOVUPS      c3d2aaa2aAVX512<>+0(SB), Z4
-	VMOVUPS      c3e2aaa43AVX512<>+0(SB), Z5
-	VMOVUPS      c3f000000AVX512<>+0(SB), Z6
-	VMOVUPS      c3f317218AVX512<>+0(SB), Z7
-	VMOVUPS      c3f800000AVX512<>+0(SB), Z8
-	VMOVUPS      c3fb8aa3bAVX512<>+0(SB), Z9
-	VMOVUPS      c42b20000AVX512<>+0(SB), Z10
-	VMOVUPS      c4b400000AVX512<>+0(SB), Z11
-	VMOVUPS      cb102e308AVX512<>+0(SB), Z12
-	VMOVUPS      cc2d00000AVX512<>+0(SB), Z13
+	VBROADCASTSS f+24(FP), Z0
+	VBROADCASTSS m+28(FP), Z1
+	VXORPS       Z2, Z2, Z2
+	VMOVUPS      c3ab6de26AVX512<>+0(SB), Z3
+	VMOVUPS      c3c0920a3AVX512<>+0(SB), Z4
+	VMOVUPS      c3d2aaa2aAVX512<>+0(SB), Z5
+	VMOVUPS      c3e2aaa43AVX512<>+0(SB), Z6
+	VMOVUPS      c3f000000AVX512<>+0(SB), Z7
+	VMOVUPS      c3f317218AVX512<>+0(SB), Z8
+	VMOVUPS      c3f800000AVX512<>+0(SB), Z9
+	VMOVUPS      c3fb8aa3bAVX512<>+0(SB), Z10
+	VMOVUPS      c42b20000AVX512<>+0(SB), Z11
+	VMOVUPS      c4b400000AVX512<>+0(SB), Z12
+	VMOVUPS      cb102e308AVX512<>+0(SB), Z13
+	VMOVUPS      cc2d00000AVX512<>+0(SB), Z14
 	MOVQ         x_len+8(FP), DX
 
 	PCALIGN $64
 loop1:
-	VMOVUPS      (AX), Z14
-	VSUBPS       Z0, Z14, Z14
-	VMOVUPS      Z13, Z15
-	VMOVUPS      Z10, Z16
-	VMINPS       Z14, Z16, Z14
-	VMAXPS       Z14, Z15, Z14
-	VMOVUPS      Z11, Z15
-	VFMADD231PS  Z9, Z14, Z15
-	VSUBPS       Z11, Z15, Z15
-	VFNMADD231PS Z7, Z15, Z14
-	VFNMADD231PS Z12, Z15, Z14
-	VMOVUPS      Z2, Z16
-	VFMADD213PS  Z3, Z14, Z16
-	VFMADD213PS  Z4, Z14, Z16
-	VFMADD213PS  Z5, Z14, Z16
-	VFMADD213PS  Z6, Z14, Z16
-	VFMADD213PS  Z8, Z14, Z16
-	VFMADD213PS  Z8, Z14, Z16
-	VSCALEFPS    Z15, Z16, Z14
-	VADDPS       Z14, Z1, Z1
-	VMOVUPS      Z14, (AX)
+	VMOVUPS      (AX), Z15
+	VMULPS       Z0, Z15, Z15
+	VSUBPS       Z1, Z15, Z15
+	VMOVUPS      Z14, Z16
+	VMOVUPS      Z11, Z17
+	VMINPS       Z15, Z17, Z15
+	VMAXPS       Z15, Z16, Z15
+	VMOVUPS      Z12, Z16
+	VFMADD231PS  Z10, Z15, Z16
+	VSUBPS       Z12, Z16, Z16
+	VFNMADD231PS Z8, Z16, Z15
+	VFNMADD231PS Z13, Z16, Z15
+	VMOVUPS      Z3, Z17
+	VFMADD213PS  Z4, Z15, Z17
+	VFMADD213PS  Z5, Z15, Z17
+	VFMADD213PS  Z6, Z15, Z17
+	VFMADD213PS  Z7, Z15, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VSCALEFPS    Z16, Z17, Z15
+	VADDPS       Z15, Z2, Z2
+	VMOVUPS      Z15, (AX)
 	ADDQ         $+64, AX
 	SUBQ         $+16, DX
 	JNZ          loop1
-	VMOVUPS      Z1, (CX)
+	VMOVUPS      Z2, (CX)
 	VZEROUPPER
 	RET
 
@@ -4306,7 +4304,7 @@ stored:
 	RET
 
 // func pv32x1AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F
 TEXT ·pv32x1AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
@@ -4323,18 +4321,10 @@ wide:
 	VMOVUPS 192(SI), Z3
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    CX, R8
-	MOVQ    ahead+64(FP), R9
-	ADDQ    R9, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    keys+40(FP), R8
 
 	PCALIGN $64
 loop1:
-	PREFETCHT1   (R8)
-	PREFETCHT1   64(R8)
-	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R8)
-	ADDQ         BX, R8
 	VMOVUPS      (DI), Z4
 	VMOVUPS      64(DI), Z5
 	VMOVUPS      128(DI), Z6
@@ -4346,7 +4336,7 @@ loop1:
 	VFMADD231PS  Z8, Z7, Z3
 	ADDQ         BX, DI
 	ADDQ         $+4, SI
-	SUBQ         $+1, R9
+	SUBQ         $+1, R8
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -4367,20 +4357,15 @@ sixteen:
 	VMOVUPS (SI), Z0
 	MOVQ    p+24(FP), SI
 	MOVQ    CX, DI
-	MOVQ    CX, R8
-	MOVQ    ahead+64(FP), R9
-	ADDQ    R9, R8
-	MOVQ    keys+40(FP), R9
+	MOVQ    keys+40(FP), R8
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1       (R8)
-	ADDQ             BX, R8
 	VMOVUPS          (DI), Z1
 	VFMADD231PS.BCST (SI), Z1, Z0
 	ADDQ             BX, DI
 	ADDQ             $+4, SI
-	SUBQ             $+1, R9
+	SUBQ             $+1, R8
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -4396,7 +4381,7 @@ done:
 	RET
 
 // func pv32x2AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F
 TEXT ·pv32x2AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
@@ -4422,18 +4407,10 @@ wide:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    CX, R9
-	MOVQ    ahead+64(FP), R10
-	ADDQ    R10, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    keys+40(FP), R9
 
 	PCALIGN $64
 loop1:
-	PREFETCHT1   (R9)
-	PREFETCHT1   64(R9)
-	PREFETCHT1   128(R9)
-	PREFETCHT1   192(R9)
-	ADDQ         BX, R9
 	VMOVUPS      (R8), Z8
 	VMOVUPS      64(R8), Z9
 	VMOVUPS      128(R8), Z10
@@ -4451,7 +4428,7 @@ loop1:
 	ADDQ         BX, R8
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
-	SUBQ         $+1, R10
+	SUBQ         $+1, R9
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -4484,22 +4461,17 @@ sixteen:
 	MOVQ    pStride+32(FP), R8
 	ADDQ    R8, DI
 	MOVQ    CX, R8
-	MOVQ    CX, R9
-	MOVQ    ahead+64(FP), R10
-	ADDQ    R10, R9
-	MOVQ    keys+40(FP), R10
+	MOVQ    keys+40(FP), R9
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1       (R9)
-	ADDQ             BX, R9
 	VMOVUPS          (R8), Z2
 	VFMADD231PS.BCST (SI), Z2, Z0
 	VFMADD231PS.BCST (DI), Z2, Z1
 	ADDQ             BX, R8
 	ADDQ             $+4, SI
 	ADDQ             $+4, DI
-	SUBQ             $+1, R10
+	SUBQ             $+1, R9
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -4518,7 +4490,7 @@ done:
 	RET
 
 // func pv32x3AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F
 TEXT ·pv32x3AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
@@ -4553,18 +4525,10 @@ wide:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    CX, R10
-	MOVQ    ahead+64(FP), R11
-	ADDQ    R11, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    keys+40(FP), R10
 
 	PCALIGN $64
 loop1:
-	PREFETCHT1   (R10)
-	PREFETCHT1   64(R10)
-	PREFETCHT1   128(R10)
-	PREFETCHT1   192(R10)
-	ADDQ         BX, R10
 	VMOVUPS      (R9), Z12
 	VMOVUPS      64(R9), Z13
 	VMOVUPS      128(R9), Z14
@@ -4588,7 +4552,7 @@ loop1:
 	ADDQ         $+4, SI
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
-	SUBQ         $+1, R11
+	SUBQ         $+1, R10
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -4633,15 +4597,10 @@ sixteen:
 	MOVQ    pStride+32(FP), R9
 	ADDQ    R9, R8
 	MOVQ    CX, R9
-	MOVQ    CX, R10
-	MOVQ    ahead+64(FP), R11
-	ADDQ    R11, R10
-	MOVQ    keys+40(FP), R11
+	MOVQ    keys+40(FP), R10
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1       (R10)
-	ADDQ             BX, R10
 	VMOVUPS          (R9), Z3
 	VFMADD231PS.BCST (SI), Z3, Z0
 	VFMADD231PS.BCST (DI), Z3, Z1
@@ -4650,7 +4609,7 @@ loop2:
 	ADDQ             $+4, SI
 	ADDQ             $+4, DI
 	ADDQ             $+4, R8
-	SUBQ             $+1, R11
+	SUBQ             $+1, R10
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)
@@ -4672,7 +4631,7 @@ done:
 	RET
 
 // func pv32x4AVX512(o *float32, oStride int, dims int, p *float32, pStride int, keys int, v *byte, vStride int, ahead int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F
 TEXT ·pv32x4AVX512(SB), NOSPLIT, $0-72
 	MOVQ o+0(FP), AX
 	MOVQ v+48(FP), CX
@@ -4716,18 +4675,10 @@ wide:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    CX, R11
-	MOVQ    ahead+64(FP), R12
-	ADDQ    R12, R11
-	MOVQ    keys+40(FP), R12
+	MOVQ    keys+40(FP), R11
 
 	PCALIGN $64
 loop1:
-	PREFETCHT1   (R11)
-	PREFETCHT1   64(R11)
-	PREFETCHT1   128(R11)
-	PREFETCHT1   192(R11)
-	ADDQ         BX, R11
 	VMOVUPS      (R10), Z16
 	VMOVUPS      64(R10), Z17
 	VMOVUPS      128(R10), Z18
@@ -4757,7 +4708,7 @@ loop1:
 	ADDQ         $+4, DI
 	ADDQ         $+4, R8
 	ADDQ         $+4, R9
-	SUBQ         $+1, R12
+	SUBQ         $+1, R11
 	JNZ          loop1
 	MOVQ         AX, SI
 	VMOVUPS      Z0, (SI)
@@ -4814,15 +4765,10 @@ sixteen:
 	MOVQ    pStride+32(FP), R10
 	ADDQ    R10, R9
 	MOVQ    CX, R10
-	MOVQ    CX, R11
-	MOVQ    ahead+64(FP), R12
-	ADDQ    R12, R11
-	MOVQ    keys+40(FP), R12
+	MOVQ    keys+40(FP), R11
 
 	PCALIGN $64
 loop2:
-	PREFETCHT1       (R11)
-	ADDQ             BX, R11
 	VMOVUPS          (R10), Z4
 	VFMADD231PS.BCST (SI), Z4, Z0
 	VFMADD231PS.BCST (DI), Z4, Z1
@@ -4833,7 +4779,7 @@ loop2:
 	ADDQ             $+4, DI
 	ADDQ             $+4, R8
 	ADDQ             $+4, R9
-	SUBQ             $+1, R12
+	SUBQ             $+1, R11
 	JNZ              loop2
 	MOVQ             AX, SI
 	VMOVUPS          Z0, (SI)

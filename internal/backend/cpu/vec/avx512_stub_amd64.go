@@ -74,10 +74,7 @@ func sumSqAVX512(x []float32, acc *[16]float32)
 func maxOfAVX512(x []float32, acc *[16]float32)
 
 //go:noescape
-func scaleMaxAVX512(x []float32, f float32, acc *[16]float32)
-
-//go:noescape
-func expSumAVX512(x []float32, m float32, acc *[16]float32)
+func expSumAVX512(x []float32, f float32, m float32, acc *[16]float32)
 
 //go:noescape
 func toHalfAVX512(dst []uint16, x []float32)

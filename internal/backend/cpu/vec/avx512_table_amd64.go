@@ -31,7 +31,6 @@ var opsAVX512 = ops{
 	rotateI:    rotateIAVX512,
 	sum:        sumAVX512,
 	sumSq:      sumSqAVX512,
-	scaleMax:   scaleMaxAVX512,
 	maxOf:      maxOfAVX512,
 	expSum:     expSumAVX512,
 	toHalf:     toHalfAVX512,

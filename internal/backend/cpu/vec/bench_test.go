@@ -21,7 +21,7 @@ func BenchmarkRow(b *testing.B) {
 		run  func(k *Kernels)
 	}{
 		{"exp", 4096, func(k *Kernels) { k.Act(plan.ActExp, z[:4096], x) }},
-		{"exp_sum", 512, func(k *Kernels) { k.ops.expSum(z[:512], 3, &acc) }},
+		{"exp_sum", 512, func(k *Kernels) { k.ops.expSum(z[:512], 1, 3, &acc) }},
 		{"rmsnorm", 2048, func(k *Kernels) { k.RMSNorm(z[:2048], x[:2048], w[:2048], 1e-5) }},
 		{"silu_mul", 8192, func(k *Kernels) { k.GLU(plan.ActSiLU, z, x, y, 0, 0) }},
 		{"gelu_mul", 8192, func(k *Kernels) { k.GLU(plan.ActGELUTanh, z, x, y, 0, 0) }},

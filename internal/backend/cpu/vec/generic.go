@@ -94,20 +94,16 @@ var generic = ops{
 			acc[i%Lanes] = fma(v, v, acc[i%Lanes])
 		}
 	},
-	scaleMax: func(x []float32, f float32, acc *[Lanes]float32) {
-		for i := range x {
-			x[i] *= f
-			acc[i%Lanes] = maxf(acc[i%Lanes], x[i])
-		}
-	},
 	maxOf: func(x []float32, acc *[Lanes]float32) {
+		*acc = noneLanes
 		for i, v := range x {
 			acc[i%Lanes] = maxf(acc[i%Lanes], v)
 		}
 	},
-	expSum: func(x []float32, m float32, acc *[Lanes]float32) {
+	expSum: func(x []float32, f, m float32, acc *[Lanes]float32) {
+		*acc = [Lanes]float32{}
 		for i := range x {
-			x[i] = expf(x[i] - m)
+			x[i] = expf(float32(x[i]*f) - m)
 			acc[i%Lanes] += x[i]
 		}
 	},

@@ -124,14 +124,9 @@ var kernelCases = []struct {
 	{"sum", sumCase(func(o *ops) func(x []float32, acc *[Lanes]float32) { return o.sum })},
 	{"sum_sq", sumCase(func(o *ops) func(x []float32, acc *[Lanes]float32) { return o.sumSq })},
 	{"max_of", sumCase(func(o *ops) func(x []float32, acc *[Lanes]float32) { return o.maxOf })},
-	{"scale_max", func(o *ops, v values, n int) []float32 {
-		x, acc := v.slice(n), v.lanes()
-		o.scaleMax(x, v.one(), acc)
-		return append(x, acc[:]...)
-	}},
 	{"exp_sum", func(o *ops, v values, n int) []float32 {
 		x, acc := v.slice(n), v.lanes()
-		o.expSum(x, v.one(), acc)
+		o.expSum(x, v.one(), v.one(), acc)
 		return append(x, acc[:]...)
 	}},
 	{"to_half", func(o *ops, v values, n int) []float32 {

@@ -74,10 +74,7 @@ func sumSqNEON(x []float32, acc *[16]float32)
 func maxOfNEON(x []float32, acc *[16]float32)
 
 //go:noescape
-func scaleMaxNEON(x []float32, f float32, acc *[16]float32)
-
-//go:noescape
-func expSumNEON(x []float32, m float32, acc *[16]float32)
+func expSumNEON(x []float32, f float32, m float32, acc *[16]float32)
 
 //go:noescape
 func toHalfNEON(dst []uint16, x []float32)

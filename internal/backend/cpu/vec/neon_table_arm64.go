@@ -31,7 +31,6 @@ var opsNEON = ops{
 	rotateI:    rotateINEON,
 	sum:        sumNEON,
 	sumSq:      sumSqNEON,
-	scaleMax:   scaleMaxNEON,
 	maxOf:      maxOfNEON,
 	expSum:     expSumNEON,
 	toHalf:     toHalfNEON,

@@ -58,11 +58,10 @@ type ops struct {
 	rotateI  func(x, cos, sin []float32)               // interleaved pairs; len(cos) a multiple of 16
 
 	// Reductions leave their lanes in acc.
-	sum      func(x []float32, acc *[Lanes]float32)            // acc += x
-	sumSq    func(x []float32, acc *[Lanes]float32)            // acc = fma(x, x, acc)
-	scaleMax func(x []float32, f float32, acc *[Lanes]float32) // x *= f; acc = max(acc, x)
-	maxOf    func(x []float32, acc *[Lanes]float32)            // acc = max(acc, x)
-	expSum   func(x []float32, m float32, acc *[Lanes]float32) // x = exp(x-m); acc += x
+	sum    func(x []float32, acc *[Lanes]float32)               // acc += x
+	sumSq  func(x []float32, acc *[Lanes]float32)               // acc = fma(x, x, acc)
+	maxOf  func(x []float32, acc *[Lanes]float32)               // acc = max(-inf, x)
+	expSum func(x []float32, f, m float32, acc *[Lanes]float32) // x = exp(x*f-m); acc = 0 + x
 
 	toHalf   func(dst []uint16, x []float32)
 	fromHalf func(dst []float32, x []uint16)
@@ -75,7 +74,7 @@ type ops struct {
 	qk16 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 	qk32 func(q *float32, n, dims int, k *byte, kStride int, s *float32, sStride, add, ahead, pace int)
 	// pv adds p[row][j]*v[j][0:dims] for keys j=0..keys-1 to n rows (1 to pvRows) of o; dims is a multiple of 16.
-	// As many bytes as it reads are fetched, ahead bytes further on.
+	// pv16 fetches as many bytes as it reads, ahead bytes further on.
 	pv16 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
 	pv32 func(o *float32, oStride, n, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)
 	// turn16 and turn32 turn one page's key blocks of kdim dimensions into rows of float32 values: the first
@@ -134,18 +133,21 @@ func tree(a *[Lanes]float32) float32 {
 	return (c0 + c2) + (c1 + c3)
 }
 
-// treeMax returns the largest lane; a NaN in any lane makes it NaN, and +0 is larger than -0. Compared as integers,
+// treeMax returns the largest lane, or any value if one is a NaN; +0 is larger than -0. Compared as integers,
 // since the outcome of a comparison of scores cannot be predicted.
 func treeMax(a *[Lanes]float32) float32 {
-	top := int32(math.MinInt32)
-	for _, x := range a {
-		if x != x {
-			return x
-		}
-		i := int32(math.Float32bits(x))
-		top = max(top, i^(i>>31&math.MaxInt32))
+	top, other := int32(math.MinInt32), int32(math.MinInt32)
+	for i := 0; i < Lanes; i += 2 {
+		top, other = max(top, ordered(a[i])), max(other, ordered(a[i+1]))
 	}
+	top = max(top, other)
 	return math.Float32frombits(uint32(top ^ (top >> 31 & math.MaxInt32)))
+}
+
+// ordered returns an integer that compares as x does.
+func ordered(x float32) int32 {
+	i := int32(math.Float32bits(x))
+	return i ^ (i >> 31 & math.MaxInt32)
 }
 
 // reduce runs a reduction over x in segments and adds up the lanes. A segment's lanes start at zero; the lanes of

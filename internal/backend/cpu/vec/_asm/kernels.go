@@ -150,24 +150,29 @@ func elementwise(m machine, name string, slices, scalars []string, readsDst bool
 	m.end()
 }
 
-// reductions emits loops over groups of 16 values with 16 lanes of partial results, which they load from acc and
-// store back. f updates the partial result part in place and returns x's new value, or nil to leave x.
+// reductions emits loops over groups of 16 values with 16 lanes of partial results, which they store to acc. They begin with
+// start, or with nil as start with what acc holds. f updates the partial result part in place and returns x's new value, or
+// nil to leave x.
 func reductions(m machine) {
-	emit := func(name, scalar string, f func(part, x, s vec) vec) {
+	emit := func(name string, start func() vec, scalars []string, f func(part, x vec, s []vec) vec) {
 		sig := "func(x []float32, "
-		if scalar != "" {
-			sig += scalar + " float32, "
+		for _, s := range scalars {
+			sig += s + " float32, "
 		}
 		m.begin(name, sig+"acc *[16]float32)")
 		x, acc := m.param("x"), m.param("acc")
-		var s vec
-		if scalar != "" {
-			s = m.spread(scalar)
+		var s []vec
+		for _, name := range scalars {
+			s = append(s, m.spread(name))
 		}
 		w := m.lanes()
 		parts := make([]vec, 16/w)
 		for i := range parts {
-			parts[i] = m.load(mem{acc, 4 * w * i})
+			if start != nil {
+				parts[i] = start()
+			} else {
+				parts[i] = m.load(mem{acc, 4 * w * i})
+			}
 		}
 		body := func() {
 			for i := range parts {
@@ -184,25 +189,20 @@ func reductions(m machine) {
 		}
 		m.end()
 	}
-	emit("sum", "", func(part, x, _ vec) vec {
+	emit("sum", nil, nil, func(part, x vec, _ []vec) vec {
 		m.assign(part, m.add(part, x))
 		return nil
 	})
-	emit("sumSq", "", func(part, x, _ vec) vec {
+	emit("sumSq", nil, nil, func(part, x vec, _ []vec) vec {
 		m.mla(part, x, x)
 		return nil
 	})
-	emit("maxOf", "", func(part, x, _ vec) vec {
+	emit("maxOf", func() vec { return m.constant(f32(math.Inf(-1))) }, nil, func(part, x vec, _ []vec) vec {
 		m.assign(part, m.max(part, x))
 		return nil
 	})
-	emit("scaleMax", "f", func(part, x, s vec) vec {
-		x = m.mul(x, s)
-		m.assign(part, m.max(part, x))
-		return x
-	})
-	emit("expSum", "m", func(part, x, s vec) vec {
-		x = exp(m, m.sub(x, s))
+	emit("expSum", m.zero, []string{"f", "m"}, func(part, x vec, s []vec) vec {
+		x = exp(m, m.sub(m.mul(x, s[0]), s[1]))
 		m.assign(part, m.add(part, x))
 		return x
 	})
@@ -435,7 +435,8 @@ func tiles(m machine, left reg, wide int, body func(columns int)) {
 	m.label("done")
 }
 
-// pv emits the value kernel for n rows. It fetches like qk.
+// pv emits the value kernel for n rows. That for float16 fetches as many bytes as it reads, ahead bytes further on; values
+// of float32 are mostly a page that was widened before, and lie in the cache.
 func pv(m machine, half bool, n int) {
 	bits, bytes := width(half)
 	m.begin(fmt.Sprintf("pv%dx%d", bits, n), "func(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)")
@@ -457,14 +458,20 @@ func pv(m machine, half bool, n int) {
 			p = append(p, m.copyReg(p[r-1]))
 			m.addReg(p[r], m.param("pStride"))
 		}
-		vp, next := m.copyReg(v), m.copyReg(v)
-		m.addReg(next, m.param("ahead"))
+		vp := m.copyReg(v)
+		var next reg
+		if half {
+			next = m.copyReg(v)
+			m.addReg(next, m.param("ahead"))
+		}
 		m.loop(m.param("keys"), 1, func() {
 			var vv []vec
-			for i := 0; i < columns*bytes; i += 64 {
-				m.prefetch(mem{next, i})
+			if half {
+				for i := 0; i < columns*bytes; i += 64 {
+					m.prefetch(mem{next, i})
+				}
+				m.addReg(next, vStride)
 			}
-			m.addReg(next, vStride)
 			for i := range columns / w {
 				vv = append(vv, loadElem(m, half, mem{vp, i * w * bytes}))
 			}

@@ -26,7 +26,7 @@ func table(m machine, file, tag string) {
 	b.WriteString("},\n")
 	for _, k := range []string{
 		"scale", "subConst", "softCap", "axpy", "axpby", "add", "mul", "mulAdd", "scaleMul", "scaleFMA",
-		"oai", "rotate", "rotateI", "sum", "sumSq", "scaleMax", "maxOf", "expSum", "toHalf", "fromHalf", "deltaRead", "deltaWrite",
+		"oai", "rotate", "rotateI", "sum", "sumSq", "maxOf", "expSum", "toHalf", "fromHalf", "deltaRead", "deltaWrite",
 	} {
 		fmt.Fprintf(&b, "%s: %s%s,\n", k, k, s)
 	}
