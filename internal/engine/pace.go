@@ -22,7 +22,7 @@ type pace struct {
 // quiet remembers what the last steps of a number of decode rows took without prompt rows. Their median is not
 // moved by a step during which the machine did something else.
 type quiet struct {
-	last [5]time.Duration
+	last [15]time.Duration
 	n    int   // measured so far
 	at   int64 // the step of the last
 }

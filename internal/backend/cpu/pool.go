@@ -159,7 +159,7 @@ func (p *pool) takeFrom(w, from int) bool {
 		if lo >= hi {
 			return false
 		}
-		part := 8
+		part := 3 // smaller parts cost more beginnings, larger ones leave less to balance
 		if w != from {
 			part = 2 // of what its worker, held up or late, has left
 		}

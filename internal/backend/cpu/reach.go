@@ -20,10 +20,10 @@ type reach struct {
 }
 
 const (
-	reachFirst = 4       // times each distance is tried to begin with
-	reachEvery = 64      // then one product in so many is a trial, at random, so that it falls in with no order of matrices
-	reachMean  = 32      // samples that a mean looks back on
-	reachLeast = 8 << 10 // bytes of weights below which a product says nothing
+	reachFirst = 4        // times each distance is tried to begin with
+	reachEvery = 64       // then one product in so many is a trial, at random, so that it falls in with no order of matrices
+	reachMean  = 32       // samples that a mean looks back on
+	reachLeast = 96 << 10 // bytes of weights below which a product says nothing: its first lines were fetched by the one before
 )
 
 // pick returns the number of the distance to use, and whether it is a trial.
