@@ -182,11 +182,6 @@ func tile(i, n, most int) int {
 const (
 	qkRows = 8
 	pvRows = 4
-	// wideRows is the number of rows from which it pays to widen a page's values to float32 once for all: the
-	// instructions that widen take the multipliers' ports on many processors (with AVX-512 a page's keys for 35 rows take a
-	// sixth less on Zen 4, a seventh on Intel). For keys it pays up to wideKDim, above which a page leaves the first-level cache.
-	wideRows = 16
-	wideKDim = 256
 )
 
 func (s *attention) packQueries() {
@@ -356,7 +351,7 @@ func (s *attention) scorePage(p, base int) {
 	switch {
 	case s.Type == backend.KVF32:
 		qk, elem = s.k.ops.qk32, 4
-	case s.n >= wideRows && s.KDim <= wideKDim:
+	case s.n >= s.k.widen.keys && s.KDim <= wideKDim:
 		x := s.kPage[:pageTokens*s.KDim]
 		s.k.ops.fromHalf(x, unsafe.Slice((*uint16)(unsafe.Pointer(keys)), len(x)))
 		keys, qk, elem = (*byte)(unsafe.Pointer(&x[0])), s.k.ops.qk32, 4
@@ -491,7 +486,7 @@ func (s *attention) values(p int) (v *byte, stride int, pv func(o *float32, oStr
 		s.k.ops.turn16(&s.vPage[0], s.page(p, s.KOff), s.KDim, s.vp)
 	case s.VDim == s.vp && s.Type == backend.KVF32:
 		return s.page(p, s.VOff), 4 * s.vp, s.k.ops.pv32
-	case s.VDim == s.vp && s.n >= wideRows:
+	case s.VDim == s.vp && s.n >= s.k.widen.values:
 		s.k.ops.fromHalf(s.vPage, unsafe.Slice((*uint16)(unsafe.Pointer(s.page(p, s.VOff))), len(s.vPage)))
 	case s.VDim == s.vp:
 		return s.page(p, s.VOff), 2 * s.vp, s.k.ops.pv16

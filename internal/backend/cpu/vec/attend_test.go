@@ -131,8 +131,11 @@ var sequences = []sequence{
 	{typ: backend.KVF16, kdim: 24, vdim: 24, heads: 3, tokens: 70, rows: 5, vInK: true},
 }
 
+// someWidening has keys and values widened first, or not, whatever this processor prefers.
+var someWidening = []widening{{8, 8}, {never, 8}, {8, never}, {never, never}}
+
 // TestAttendInvariant wants the bits of the plain Go definition, row by row, from every level, tile size, order of
-// pages and division into chunks.
+// pages, division into chunks and way to widen.
 func TestAttendInvariant(t *testing.T) {
 	for i, s := range sequences {
 		t.Run(s.name(), func(t *testing.T) {
@@ -149,6 +152,7 @@ func TestAttendInvariant(t *testing.T) {
 						continue // slow, and the same for all
 					}
 					split := i % 3
+					k.widen = someWidening[i%len(someWidening)]
 					if i, bad := differ(tiled(k, a, tile, split), want); bad {
 						t.Fatalf("%s, tile %d, split %d: value %d differs: %x, want %x", l, tile, split, i, a.Out[i], want[i])
 					}
@@ -276,6 +280,7 @@ func FuzzAttend(f *testing.F) {
 		want := tiled(def, s.store(def, v.Rand), 1, 0)
 		for _, l := range isa.Levels() {
 			k := For(l)
+			k.widen = someWidening[v.IntN(len(someWidening))]
 			got := tiled(k, s.store(k, v.Rand), 1+v.IntN(s.rows), v.IntN(3))
 			if i, bad := differ(got, want); bad {
 				t.Fatalf("%s: %s: value %d is %x, want %x", s.name(), l, i, got[i], want[i])

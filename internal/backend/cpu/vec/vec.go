@@ -27,11 +27,12 @@ const segment = 512
 type Kernels struct {
 	level isa.Level
 	ops   *ops
+	widen widening
 }
 
 // For returns the kernels of level l, or of the best lower level that this build has.
 func For(l isa.Level) *Kernels {
-	return &Kernels{l, table(l)}
+	return &Kernels{l, table(l), widenings[l]()}
 }
 
 // Level is the instruction set that the kernels were asked for.
