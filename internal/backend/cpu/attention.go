@@ -14,7 +14,7 @@ type tile struct {
 }
 
 // makeTiles divides the step's rows into runs of about the same length, at most tileRows, later rows first: they read the
-// most keys, and short work at the end balances the threads.
+// most keys, and a share that ends with short work is easier to balance.
 func (e *exec) makeTiles() {
 	e.tiles = e.tiles[:0]
 	for i := range e.spans {
@@ -27,9 +27,9 @@ func (e *exec) makeTiles() {
 	}
 }
 
-// attentionPass computes one attention operation. Work is divided by key head and tile, head by head: a thread then has all
-// tiles of its heads, and as much to do as the others, however many keys the sequences have. Where that gives too few
-// pieces for the threads (one row, few key heads), work is divided by chunks of keys too, whose results are merged in order.
+// attentionPass computes one attention operation. Work is divided by key head and tile, head by head: where threads divide the
+// heads evenly, each has as much to do, however many keys the sequences have. Where whole pieces are too few or too
+// different for the threads, work is divided by chunks of keys too, whose results are merged in order.
 type attentionPass struct {
 	e      *exec
 	o      *plan.Attention
@@ -39,14 +39,13 @@ type attentionPass struct {
 	window int
 	sinks  []float32
 
-	parts     []float32 // [head and tile][chunk][floats of a part]
-	partAt    []int     // by head and tile: where its parts begin
+	partAt    []int // by head and tile: where its parts begin in exec.parts: [chunk][floats of a part]
 	chunkWork []chunkWork
 
 	whole, part, merge func(worker, lo, hi int)
 }
 
-type chunkWork struct{ item, chunk, at int }
+type chunkWork struct{ item, chunk int }
 
 func (c *compiler) attention(o *plan.Attention) error {
 	e := c.e
@@ -105,29 +104,27 @@ func (p *attentionPass) runWhole(worker, lo, hi int) {
 	}
 }
 
-// balanced reports whether whole work items keep all threads busy: there are many of them, or as many for each, and none is
-// much more than a thread's share of the work.
+// balanced reports whether whole work items keep all threads busy: threads divide the heads evenly, each item is small beside a
+// thread's share, or they are as many for each thread and of about the same size.
 func (p *attentionPass) balanced(items int) bool {
 	n := p.e.pool.n
-	if n == 1 {
+	if p.layer.Heads%n == 0 {
 		return true
-	}
-	if items < 2*n && items%n != 0 {
-		return false
 	}
 	largest, all := 0, 0
 	for _, t := range p.e.tiles {
 		first, end := 0, p.e.spans[t.span].Pos+t.row+t.rows
 		if p.window > 0 {
-			first = max(0, end-t.rows-p.window)
+			first = max(0, end-t.rows+1-p.window)
 		}
 		work := t.rows * (end - first)
 		largest, all = max(largest, work), all+work
 	}
-	return 8*largest*n <= 9*all*p.layer.Heads
+	all *= p.layer.Heads
+	return 4*largest*n <= all || items%n == 0 && 8*largest*items <= 9*all
 }
 
-// divide lists the chunks of the work items, and reports whether there are more than items.
+// divide lists the chunks of the work items, and reports whether there are more than items, and room for their results.
 func (p *attentionPass) divide(items int) bool {
 	p.chunkWork, p.partAt = p.chunkWork[:0], p.partAt[:0]
 	var a vec.AttendArgs
@@ -137,24 +134,18 @@ func (p *attentionPass) divide(items int) bool {
 		p.partAt = append(p.partAt, size)
 		first, end := a.Chunks()
 		for c := first; c < end; c++ {
-			p.chunkWork = append(p.chunkWork, chunkWork{i, c, size})
+			p.chunkWork = append(p.chunkWork, chunkWork{i, c})
 			size += a.PartFloats()
 		}
 	}
-	if len(p.chunkWork) <= items {
-		return false
-	}
-	if len(p.parts) < size {
-		p.parts = make([]float32, size+size/2)
-	}
-	return true
+	return len(p.chunkWork) > items && size <= len(p.e.parts)
 }
 
 func (p *attentionPass) runPart(worker, lo, hi int) {
 	var a vec.AttendArgs
 	for _, w := range p.chunkWork[lo:hi] {
 		p.args(&a, w.item, worker)
-		p.e.vec.AttendPart(&a, w.chunk, w.chunk+1, p.parts[p.partAt[w.item]:])
+		p.e.vec.AttendPart(&a, w.chunk, w.chunk+1, p.e.parts[p.partAt[w.item]:])
 	}
 }
 
@@ -162,7 +153,7 @@ func (p *attentionPass) runMerge(worker, lo, hi int) {
 	var a vec.AttendArgs
 	for i := lo; i < hi; i++ {
 		p.args(&a, i, worker)
-		p.e.vec.AttendMerge(&a, p.parts[p.partAt[i]:])
+		p.e.vec.AttendMerge(&a, p.e.parts[p.partAt[i]:])
 	}
 }
 

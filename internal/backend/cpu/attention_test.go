@@ -48,10 +48,14 @@ func TestBalancedWork(t *testing.T) {
 		{"a row, a head for each of two threads", 2, 2, 0, []backend.Seq{stream}, true},
 		{"a row, one head", 2, 1, 0, []backend.Seq{stream}, false},
 		{"a row, three heads", 2, 3, 0, []backend.Seq{stream}, false},
-		{"two rows that differ, one head", 2, 1, 0, []backend.Seq{stream, newcomer}, false},
-		{"two rows that differ, but not behind the window", 2, 1, 100, []backend.Seq{stream, {Rows: 1, Pos: 3000}}, true},
-		{"two rows that differ, two heads", 2, 2, 0, []backend.Seq{stream, newcomer}, true},
-		{"two rows that differ, two heads, four threads", 4, 2, 0, []backend.Seq{stream, newcomer}, false},
+		{"a row and a run of six, one head", 2, 1, 0, []backend.Seq{stream, newcomer}, false},
+		{"two rows that differ, but not within the window", 2, 1, 100, []backend.Seq{stream, {Rows: 1, Pos: 3000}}, true},
+		{"a row and a run of six, two heads", 2, 2, 0, []backend.Seq{stream, newcomer}, true},
+		{"a row and a run of six, two heads, four threads", 4, 2, 0, []backend.Seq{stream, newcomer}, false},
+		{"nine equal rows, two heads, eight threads", 8, 2, 0, slices.Repeat([]backend.Seq{stream}, 9), false},
+		{"eight equal rows, two heads, eight threads", 8, 2, 0, slices.Repeat([]backend.Seq{stream}, 8), true},
+		{"three rows and a short one, one head", 2, 1, 0, []backend.Seq{stream, stream, stream, {Rows: 1, Pos: 9}}, false},
+		{"many rows that differ", 2, 1, 0, []backend.Seq{stream, stream, {Rows: 1, Pos: 300}, stream, stream, stream, stream, stream, stream}, true},
 		{"a prompt", 4, 1, 0, []backend.Seq{{Rows: 512}}, true},
 	} {
 		e := tiled(c.threads, 9, c.seqs...)

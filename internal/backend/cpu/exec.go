@@ -29,6 +29,7 @@ type exec struct {
 	pages   [][]byte // by group
 	slots   []float32
 	scratch [][]byte     // by thread
+	parts   []float32    // partial results of attention
 	reaches []reachTable // by thread
 	passes  []pass
 	expertScratch
@@ -131,6 +132,7 @@ func (e *exec) allocate() error {
 	for range e.pool.n {
 		e.scratch = append(e.scratch, take(e.sizes.thread))
 	}
+	e.parts = floats(take(e.sizes.parts))
 	x := &e.sizes.experts
 	e.expertScratch = expertScratch{
 		in: take(x.in), mid: take(x.mid), g: floats(take(x.gate)), u: floats(take(x.gate)), d: floats(take(x.down)),

@@ -15,6 +15,7 @@ var reaches = [...]int{matmul.DefaultAhead, 6144, 2048, 0}
 type reach struct {
 	best    uint8
 	random  uint32
+	largest int                   // run of weights, in bytes
 	time    [len(reaches)]float64 // mean nanoseconds for a byte of weights
 	samples [len(reaches)]int
 }
@@ -23,7 +24,8 @@ const (
 	reachFirst = 4        // times each distance is tried to begin with
 	reachEvery = 64       // then one product in so many is a trial, at random, so that it falls in with no order of matrices
 	reachMean  = 32       // samples that a mean looks back on
-	reachLeast = 96 << 10 // bytes of weights below which a product says nothing: its first lines were fetched by the one before
+	reachLeast = 8 << 10  // bytes of weights below which a product says nothing
+	reachLong  = 96 << 10 // bytes from which it says much: the first lines of a run were fetched by the one before
 )
 
 // pick returns the number of the distance to use, and whether it is a trial.
@@ -35,6 +37,13 @@ func (r *reach) pick() (i int, trial bool) {
 		return i, true
 	}
 	return int(r.best), false
+}
+
+// teaches reports whether a product with so many bytes of weights is to be learnt from: it is a long run, or, where shares are
+// small because there are many threads, one of the longer ones.
+func (r *reach) teaches(bytes int) bool {
+	r.largest = max(r.largest, bytes)
+	return bytes >= max(reachLeast, min(reachLong, r.largest/2))
 }
 
 // learn takes in that a product with distance number i took so long. What took far longer than usual was held up by
@@ -74,13 +83,15 @@ func newReachTable(ws []weight) reachTable {
 
 // mul multiplies groups [g0, g1) of m on a thread; see matmul.Kernels.Mul.
 func (e *exec) mul(worker int, m *matmul.Matrix, g0, g1 int, act []byte, actStride, rows int, y []float32, yStride int) {
-	bytes := (g1 - g0) * m.Stride
-	if rows < 1 || rows > matmul.FewRows || bytes < reachLeast || m.Act() == matmul.ActF32 {
+	if rows < 1 || rows > matmul.FewRows || m.Act() == matmul.ActF32 {
 		e.mm.Mul(m, g0, g1, act, actStride, rows, y, yStride, matmul.DefaultAhead)
 		return
 	}
-	r := &e.reaches[worker][m.Type][rows]
-	i, trial := r.pick()
+	r, bytes := &e.reaches[worker][m.Type][rows], (g1-g0)*m.Stride
+	i, trial := int(r.best), false
+	if r.teaches(bytes) {
+		i, trial = r.pick()
+	}
 	if !trial {
 		e.mm.Mul(m, g0, g1, act, actStride, rows, y, yStride, reaches[i])
 		return

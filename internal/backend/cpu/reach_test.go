@@ -5,6 +5,22 @@ import (
 	"time"
 )
 
+// Short runs do not teach, unless all are short.
+func TestReachLearnsFromLongRuns(t *testing.T) {
+	var r reach
+	for _, c := range []struct {
+		bytes int
+		want  bool
+	}{
+		{4 << 10, false}, {9 << 10, true}, {30 << 10, true}, {14 << 10, false}, {20 << 10, true},
+		{1 << 20, true}, {90 << 10, false}, {96 << 10, true}, {30 << 10, false},
+	} {
+		if got := r.teaches(c.bytes); got != c.want {
+			t.Errorf("after runs of up to %d bytes, one of %d teaches: %v", r.largest, c.bytes, got)
+		}
+	}
+}
+
 // A reach finds the distance that is fastest, tries all of them now and then, and follows when another becomes so.
 func TestReachFindsTheFastest(t *testing.T) {
 	var r reach

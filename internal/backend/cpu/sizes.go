@@ -16,6 +16,7 @@ type sizes struct {
 	acts     []int // by activation format: quantized rows
 	thread   int   // scratch of each thread
 	tileRows int   // rows of a tile of attention; 0 without attention
+	parts    int   // partial results of attention
 	ropes    []int // by table: cosines or sines
 	experts  expertSizes
 }
@@ -58,7 +59,7 @@ func measure(p *plan.Plan, o backend.Options) sizes {
 		case *plan.Experts:
 			s.expert(p, op, o.MaxRows)
 		case *plan.Attention:
-			s.attention(op)
+			s.attention(op, p.Context)
 		case *plan.DeltaScan:
 			s.thread = max(s.thread, 4*vec.DeltaScratch(op.KDim, op.VDim))
 		case *plan.Router:
@@ -86,7 +87,10 @@ func (s *sizes) expert(p *plan.Plan, o *plan.Experts, rows int) {
 	e.down = max(e.down, 4*slots*down.Rows)
 }
 
-func (s *sizes) attention(o *plan.Attention) {
+// mostParts bounds the memory for partial results of attention. Where they do not fit, work is divided less finely.
+const mostParts = 16 << 20
+
+func (s *sizes) attention(o *plan.Attention, context int) {
 	l := s.groups[o.Group].layers[o.Layer]
 	if l.Heads <= 0 || o.Heads < l.Heads {
 		return // refused when it is compiled
@@ -97,11 +101,13 @@ func (s *sizes) attention(o *plan.Attention) {
 		s.tileRows = rows
 	}
 	s.thread = max(s.thread, vec.AttendScratchBytes(rows, heads, l.KDim, l.VDim))
+	chunks := (context + vec.ChunkTokens - 1) / vec.ChunkTokens
+	s.parts = max(s.parts, min(mostParts, 2*4*rows*o.Heads*(2+l.VDim)*chunks)) // two tiles of all heads
 }
 
 // scratch is all of it, for so many threads.
 func (s *sizes) scratch(threads int) int64 {
-	n := threads*s.thread + s.experts.total()
+	n := threads*s.thread + s.parts + s.experts.total()
 	for _, b := range s.buffers {
 		n += b
 	}

@@ -292,10 +292,10 @@ func (s *attention) page(p, off int) *byte {
 }
 
 // The kernels fetch what comes next from memory into the second-level cache: pages lie anywhere, so the processor does not
-// foresee it, and the first level is full of what is worked on. With one
-// tile of rows the keys' kernel fetches the next keys, and in the end the first values, the values' kernel the next
-// values, and in the end the next chunk's first keys. With more tiles the keys' kernel fetches the next page's keys and the
-// values behind them, spread over all tiles: a line every few cycles is more than memory gives.
+// foresee it, and the first level is full of what is worked on. With one tile of rows the keys' kernel fetches the next
+// keys, and in the end the first values, the values' kernel the next values, and in the end the next chunk's first keys. With
+// more tiles the keys' kernel fetches the next page's keys and the values behind them, spread over all tiles: a line every
+// few cycles is more than memory gives. So it does with pages of float32, whose values' kernel fetches nothing.
 
 // keysAhead returns what the keys' kernel fetches beside page p, and how many bytes.
 func (s *attention) keysAhead(p int) (next *byte, bytes int) {
@@ -305,12 +305,12 @@ func (s *attention) keysAhead(p int) (next *byte, bytes int) {
 	}
 	keys, values := pageTokens*s.KDim*elem, pageTokens*s.VDim*elem
 	switch {
-	case s.n > qkRows:
+	case s.n > qkRows || elem == 4:
 		if p+1 == s.end {
 			return nil, 0
 		}
-		if s.VOff >= s.KOff && !s.VInK {
-			keys = s.VOff - s.KOff + values
+		if gap := s.VOff - s.KOff - keys; 0 <= gap && gap < 64 && !s.VInK { // values lie right behind the keys
+			keys += gap + values
 		}
 		return s.page(p+1, s.KOff), keys
 	case p+1 < s.to:
@@ -324,7 +324,7 @@ func (s *attention) keysAhead(p int) (next *byte, bytes int) {
 // valuesAhead returns what the values' kernel fetches beside page p.
 func (s *attention) valuesAhead(p int) *byte {
 	switch {
-	case s.n > qkRows || s.VInK:
+	case s.n > qkRows || s.VInK || s.Type == backend.KVF32:
 	case p+1 < s.to:
 		return s.page(p+1, s.VOff)
 	case p+1 < s.end:
@@ -356,7 +356,7 @@ func (s *attention) scorePage(p, base int) {
 		s.k.ops.fromHalf(x, unsafe.Slice((*uint16)(unsafe.Pointer(keys)), len(x)))
 		keys, qk, elem = (*byte)(unsafe.Pointer(&x[0])), s.k.ops.qk32, 4
 	}
-	from, pace := p*pageTokens, min((bytes+steps-1)/steps, pageTokens*elem)
+	from, pace, fetched := p*pageTokens, min((bytes+steps-1)/steps, pageTokens*elem), 0
 	for i := 0; i < s.n; {
 		t := tile(i, s.n, qkRows)
 		_, last := s.span((i + t - 1) / s.Heads)
@@ -366,11 +366,9 @@ func (s *attention) scorePage(p, base int) {
 			k := skip(keys, d*Lanes*elem)
 			if first < from+pageTokens && last > from {
 				qk(&s.q[i*s.KDim+d*t], t, dims, k, s.KDim*Lanes*elem, &s.scores[i*scoreStride+from-base], 4*scoreStride, d,
-					distance(k, next), pace)
+					distance(k, next)+fetched, pace)
 			}
-			if next != nil {
-				next = skip(next, dims*pace)
-			}
+			fetched += dims * pace
 		}
 		i += t
 	}
@@ -395,9 +393,12 @@ func (s *attention) softmax(base int) {
 }
 
 // chunkScores returns the scores of row i, from its first key of the chunk to its last, with what lies between them and the
-// next multiples of Lanes, and which of them count: none does if lo is hi.
+// next multiples of Lanes, and which of them count. There are none, and lo is hi, where the row reads no key of the chunk.
 func (s *attention) chunkScores(i, base int) (x []float32, lo, hi int) {
 	lo, hi = s.within(i, base, base+segment)
+	if lo == hi {
+		return nil, 0, 0 // a window may begin behind the chunk
+	}
 	b0 := lo &^ (Lanes - 1)
 	return s.scores[i*scoreStride+b0 : i*scoreStride+padded(hi)], lo - b0, hi - b0
 }

@@ -126,6 +126,8 @@ var sequences = []sequence{
 	{typ: backend.KVF16, kdim: 32, vdim: 32, heads: 8, tokens: 1030, rows: 12, window: 1},
 	{typ: backend.KVF32, kdim: 16, vdim: 16, heads: 2, tokens: 530, rows: 70, softCap: 3},
 	{typ: backend.KVF16, kdim: 64, vdim: 64, heads: 8, tokens: 1100, rows: 6, window: 128, sinks: []float32{0, 1, -3, 9, 2, 0.5, 30, -90}},
+	{typ: backend.KVF16, kdim: 32, vdim: 32, heads: 1, tokens: 670, rows: 64, window: 100}, // begins in the second chunk for the last rows alone
+	{typ: backend.KVF32, kdim: 16, vdim: 16, heads: 2, tokens: 1100, rows: 60, window: 540},
 	{typ: backend.KVF16, kdim: 576, vdim: 512, heads: 16, tokens: 600, rows: 3, vInK: true},
 	{typ: backend.KVF32, kdim: 40, vdim: 24, heads: 3, tokens: 700, rows: 5, vInK: true},
 	{typ: backend.KVF16, kdim: 24, vdim: 24, heads: 3, tokens: 70, rows: 5, vInK: true},
@@ -264,7 +266,7 @@ func FuzzAttend(f *testing.F) {
 			tokens: 1 + int(tokens)%1600, heads: 1 + int(heads)%9, kdim: 1 + int(kdim), vdim: 1 + int(vdim),
 			window: int(window) * 7, scale: 0.3, typ: backend.KVType(flags & 1), vInK: flags&2 != 0,
 		}
-		s.rows = 1 + int(rows)%min(s.tokens, 12)
+		s.rows = 1 + int(rows)%min(s.tokens, 70)
 		if s.vInK {
 			s.vdim = min(s.vdim, s.kdim)
 		}

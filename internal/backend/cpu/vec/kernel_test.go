@@ -214,7 +214,8 @@ func qkCase(half bool) func(o *ops, v values, n int) []float32 {
 			s := v.slice((rows-1)*40 + backend.PageTokens)
 			q := v.slice(rows * dims)
 			for add := range 2 {
-				qk(&q[0], rows, dims, &kb[0], kdim*Lanes*elem, &s[0], 4*40, add, 0, 64)
+				ahead, pace := v.IntN(1<<20)-1<<19, v.IntN(129) // what is fetched changes nothing
+				qk(&q[0], rows, dims, &kb[0], kdim*Lanes*elem, &s[0], 4*40, add, ahead, pace)
 				out = append(out, s...)
 			}
 		}

@@ -62,7 +62,7 @@ type ops struct {
 	sum    func(x []float32, acc *[Lanes]float32)               // acc += x
 	sumSq  func(x []float32, acc *[Lanes]float32)               // acc = fma(x, x, acc)
 	maxOf  func(x []float32, acc *[Lanes]float32)               // acc = max(-inf, x)
-	expSum func(x []float32, f, m float32, acc *[Lanes]float32) // x = exp(x*f-m); acc = 0 + x
+	expSum func(x []float32, f, m float32, acc *[Lanes]float32) // x = exp(x*f-m), x*f rounded; acc = 0 + x
 
 	toHalf   func(dst []uint16, x []float32)
 	fromHalf func(dst []float32, x []uint16)

@@ -57,7 +57,7 @@ func measureWidening(o *ops) widening {
 	once := 2 * shortest(func() { o.fromHalf(wide[:], half[:]) })
 	rows := func(tile int, direct, widened float64) int {
 		gain := direct - widened
-		if gain < direct/16 {
+		if !(gain > 0 && gain >= direct/16) { // a coarse clock finds nothing
 			return never
 		}
 		return int(math.Ceil(once/gain)) * tile
