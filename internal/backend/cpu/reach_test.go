@@ -12,8 +12,15 @@ func TestReachLearnsFromLongRuns(t *testing.T) {
 		bytes int
 		want  bool
 	}{
-		{4 << 10, false}, {9 << 10, true}, {30 << 10, true}, {14 << 10, false}, {20 << 10, true},
-		{1 << 20, true}, {90 << 10, false}, {96 << 10, true}, {30 << 10, false},
+		{4 << 10, false},
+		{9 << 10, true},
+		{30 << 10, true},
+		{14 << 10, false},
+		{20 << 10, true},
+		{1 << 20, true},
+		{90 << 10, false},
+		{96 << 10, true},
+		{30 << 10, false},
 	} {
 		if got := r.teaches(c.bytes); got != c.want {
 			t.Errorf("after runs of up to %d bytes, one of %d teaches: %v", r.largest, c.bytes, got)
