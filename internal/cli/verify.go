@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -74,8 +75,12 @@ func (a *app) showReport(r verify.Report, asJSON bool) error {
 		w := a.io.Out
 		fmt.Fprintf(w, "family            %s\n", r.Family)
 		fmt.Fprintf(w, "positions         %d\n", r.Positions)
-		fmt.Fprintf(w, "max abs error     %.3g (%.3f of the tolerance, at position %d, token %d)\n",
-			r.MaxAbsError, r.MaxTolerance, r.WorstAt[0], r.WorstAt[1])
+		if r.MaxAbsError == math.MaxFloat64 { // what JSON has for it
+			fmt.Fprintf(w, "max abs error     not finite (at position %d, token %d)\n", r.WorstAt[0], r.WorstAt[1])
+		} else {
+			fmt.Fprintf(w, "max abs error     %.3g (%.3f of the tolerance, at position %d, token %d)\n",
+				r.MaxAbsError, r.MaxTolerance, r.WorstAt[0], r.WorstAt[1])
+		}
 		fmt.Fprintf(w, "rms error         %.3g\n", r.RMSError)
 		fmt.Fprintf(w, "argmax agreement  %.4f\n", r.ArgmaxAgreement)
 		fmt.Fprintf(w, "greedy agreement  %.4f\n", r.GreedyAgreement)

@@ -1,6 +1,8 @@
 package family
 
 import (
+	"math"
+
 	"github.com/baleenrun/baleen/internal/family/exactmath"
 	"github.com/baleenrun/baleen/internal/plan"
 )
@@ -75,12 +77,13 @@ func (a *attention) lower(b *builder, in plan.Val) plan.Val {
 	group, layer := b.group(a.window, plan.KVLayer{Heads: a.kv, KDim: a.dim, VDim: a.dim})
 	b.emit(&plan.StoreKV{K: k, V: v, Group: group, Layer: layer})
 	out := b.buffer("attn", width)
+	scale := a.scale
+	if scale == 0 {
+		scale = 1 / exactmath.Sqrt(float64(a.dim))
+	}
 	op := &plan.Attention{
 		Q: q, Out: out, Heads: a.heads, Group: group, Layer: layer,
-		Scale: float32(a.scale), SoftCap: float32(a.cap), Sinks: plan.None,
-	}
-	if a.scale == 0 {
-		op.Scale = float32(1 / exactmath.Sqrt(float64(a.dim)))
+		Scale: attentionScale(scale), SoftCap: float32(a.cap), Sinks: plan.None,
 	}
 	if a.sinks {
 		op.Sinks = b.vector("attn_sinks", "", a.heads)
@@ -155,4 +158,13 @@ func pickFloats(from []float32, at []int) []float32 {
 		out[i] = from[j]
 	}
 	return out
+}
+
+// attentionScale rounds what scores are multiplied by. Executors rely on its being positive, so that it keeps their order.
+func attentionScale(v float64) float32 {
+	s := float32(v)
+	if !(s > 0 && s <= math.MaxFloat32) {
+		fail("family: configuration: scores of attention are multiplied by %v, which must be positive and finite", v)
+	}
+	return s
 }

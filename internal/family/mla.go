@@ -42,7 +42,7 @@ func (a *latentAttention) lower(b *builder, in plan.Val) plan.Val {
 	group, layer := b.group(0, plan.KVLayer{Heads: 1, KDim: key, VDim: a.rank, VInK: true})
 	b.emit(&plan.StoreKV{K: kv, Group: group, Layer: layer})
 	mixed := b.buffer("attn", a.heads*a.rank)
-	b.emit(&plan.Attention{Q: qk, Out: mixed, Heads: a.heads, Group: group, Layer: layer, Scale: float32(a.scale), Sinks: plan.None})
+	b.emit(&plan.Attention{Q: qk, Out: mixed, Heads: a.heads, Group: group, Layer: layer, Scale: attentionScale(a.scale), Sinks: plan.None})
 	b.gather(mixed)
 	out := b.buffer("attn_v", a.heads*a.v)
 	b.emit(&plan.HeadMatMul{In: mixed, Out: out, W: vb, InStride: a.rank, OutStride: a.v})

@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Check reports the first thing in p that does not fit together: views that leave their buffers, identifiers without an
 // entry, weights, vectors and states of other sizes than their operations need. An executor may rely on what it checks.
@@ -181,6 +184,7 @@ func (c *checker) op(op Op) {
 		c.val(op.Q, op.Heads*l.KDim)
 		c.val(op.Out, op.Heads*l.VDim)
 		c.that(op.Window >= 0, "a window of %d", op.Window)
+		c.that(op.Scale > 0 && op.Scale <= math.MaxFloat32, "a scale of %v", op.Scale)
 		c.vector(op.Sinks, op.Heads)
 	case *Router, *Experts:
 		c.expertOp(op)

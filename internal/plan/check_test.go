@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func tiny() *Plan {
 			&MatMul{In: x, Out: []Val{q, k, v}, W: []WeightID{1, 2, 2}},
 			&RopeOp{X: q, Heads: 2, HeadDim: 4, Rope: 0},
 			&StoreKV{K: k, V: v},
-			&Attention{Q: q, Out: q, Heads: 2, Sinks: None},
+			&Attention{Q: q, Out: q, Heads: 2, Scale: 1, Sinks: None},
 			&Gather{Vals: []Val{q}},
 			&MatMul{In: q, Out: []Val{{3, 0, 5}}, W: []WeightID{0}},
 		},
@@ -56,6 +57,8 @@ func TestCheck(t *testing.T) {
 		{"too many heads", "slices", func(p *Plan) { p.Ops[3].(*RopeOp).Heads = 3 }},
 		{"no such layer", "no layer", func(p *Plan) { p.Ops[4].(*StoreKV).Layer = 1 }},
 		{"keys of another width", "wide", func(p *Plan) { p.Groups[0].Layers[0].KDim = 3 }},
+		{"scores turned round", "a scale of -1", func(p *Plan) { p.Ops[5].(*Attention).Scale = -1 }},
+		{"endless scores", "a scale of +Inf", func(p *Plan) { p.Ops[5].(*Attention).Scale = float32(math.Inf(1)) }},
 		{"heads that do not divide", "share", func(p *Plan) { p.Ops[5].(*Attention).Heads = 0 }},
 		{"values longer than the keys that hold them", "layer 0", func(p *Plan) { p.Groups[0].Layers[0] = KVLayer{1, 4, 5, true} }},
 		{"more experts chosen than there are", "route", func(p *Plan) { p.Routes = []Route{{Experts: 2, TopK: 3}} }},

@@ -314,7 +314,7 @@ func klDivergence(p, q []float32) float64 {
 			kl += math.Exp(a) * (a - (float64(q[i]) - lq))
 		}
 	}
-	return kl
+	return max(kl, 0) // rounding may leave less
 }
 
 func logSumExp(v []float32) float64 {

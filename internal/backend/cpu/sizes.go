@@ -87,7 +87,7 @@ func (s *sizes) expert(p *plan.Plan, o *plan.Experts, rows int) {
 	e.down = max(e.down, 4*slots*down.Rows)
 }
 
-// mostParts bounds the memory for partial results of attention. Where they do not fit, work is divided less finely.
+// mostParts bounds the memory for partial results of attention. Where they do not fit, whole work items are computed.
 const mostParts = 16 << 20
 
 func (s *sizes) attention(o *plan.Attention, context int) {
