@@ -75,16 +75,12 @@ func (a *app) showReport(r verify.Report, asJSON bool) error {
 		w := a.io.Out
 		fmt.Fprintf(w, "family            %s\n", r.Family)
 		fmt.Fprintf(w, "positions         %d\n", r.Positions)
-		if r.MaxAbsError == math.MaxFloat64 { // what JSON has for it
-			fmt.Fprintf(w, "max abs error     not finite (at position %d, token %d)\n", r.WorstAt[0], r.WorstAt[1])
-		} else {
-			fmt.Fprintf(w, "max abs error     %.3g (%.3f of the tolerance, at position %d, token %d)\n",
-				r.MaxAbsError, r.MaxTolerance, r.WorstAt[0], r.WorstAt[1])
-		}
-		fmt.Fprintf(w, "rms error         %.3g\n", r.RMSError)
+		fmt.Fprintf(w, "max abs error     %s (%s of the tolerance, at position %d, token %d)\n",
+			number("%.3g", r.MaxAbsError), number("%.3f", r.MaxTolerance), r.WorstAt[0], r.WorstAt[1])
+		fmt.Fprintf(w, "rms error         %s\n", number("%.3g", r.RMSError))
 		fmt.Fprintf(w, "argmax agreement  %.4f\n", r.ArgmaxAgreement)
 		fmt.Fprintf(w, "greedy agreement  %.4f\n", r.GreedyAgreement)
-		fmt.Fprintf(w, "KL divergence     %.3g\n", r.KL)
+		fmt.Fprintf(w, "KL divergence     %s\n", number("%.3g", r.KL))
 		fmt.Fprintf(w, "batch identical   %v\n", r.BatchIdentical)
 		fmt.Fprintf(w, "logits SHA-256    %s\n", r.LogitsSHA256)
 		result := "pass"
@@ -97,4 +93,12 @@ func (a *app) showReport(r verify.Report, asJSON bool) error {
 		return errFailed
 	}
 	return nil
+}
+
+// number writes a number of a report, which has the largest one for what is infinite or none.
+func number(format string, v float64) string {
+	if v == math.MaxFloat64 {
+		return "infinite"
+	}
+	return fmt.Sprintf(format, v)
 }

@@ -102,7 +102,7 @@ func (s *sizes) attention(o *plan.Attention, context int) {
 	}
 	s.thread = max(s.thread, vec.AttendScratchBytes(rows, heads, l.KDim, l.VDim))
 	chunks := (context + vec.ChunkTokens - 1) / vec.ChunkTokens
-	s.parts = max(s.parts, min(mostParts, 2*4*rows*o.Heads*(2+l.VDim)*chunks)) // two tiles of all heads
+	s.parts = max(s.parts, min(mostParts, 2*4*vec.PartFloats(rows, o.Heads, l.VDim)*chunks)) // two tiles of all heads
 }
 
 // scratch is all of it, for so many threads.

@@ -77,7 +77,10 @@ func (a *AttendArgs) span(r int) (lo, hi int) {
 }
 
 // PartFloats is the number of float32 values that the partial results of one chunk take.
-func (a *AttendArgs) PartFloats() int { return a.Rows * a.Heads * (2 + a.VDim) }
+func (a *AttendArgs) PartFloats() int { return PartFloats(a.Rows, a.Heads, a.VDim) }
+
+// PartFloats is the same for so many query rows and heads.
+func PartFloats(rows, heads, vdim int) int { return rows * heads * (2 + vdim) }
 
 // attention is the working state of a work item, cut out of its scratch memory. Row i of n is head i%Heads of
 // query row i/Heads.
@@ -85,9 +88,10 @@ type attention struct {
 	AttendArgs // a copy, so that the caller's may stay on its stack
 	k          *Kernels
 	n          int
-	vp         int // VDim rounded up to Lanes
-	from, to   int // pages of the present chunk
-	end        int // of all chunks
+	vp         int     // VDim rounded up to Lanes
+	rest       float32 // what weights are computed from is multiplied by it: Scale, or 1 where scores are scaled and capped before
+	from, to   int     // pages of the present chunk
+	end        int     // of all chunks
 
 	q      []float32 // by tile of rows: [KDim][rows of the tile]
 	scores []float32 // [n][scoreStride]
@@ -154,7 +158,10 @@ func (k *Kernels) AttendMerge(a *AttendArgs, part []float32) {
 
 func (s *attention) init(k *Kernels, a *AttendArgs) {
 	s.AttendArgs, s.k = *a, k
-	s.n, s.vp = a.Rows*a.Heads, padded(a.VDim)
+	s.n, s.vp, s.rest = a.Rows*a.Heads, padded(a.VDim), a.Scale
+	if a.SoftCap > 0 {
+		s.rest = 1
+	}
 	_, last := a.span(a.Rows - 1)
 	s.end = (last + pageTokens - 1) / pageTokens
 	free := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(a.Scratch))), len(a.Scratch)/4)
@@ -377,8 +384,6 @@ func (s *attention) scorePage(p, base int) {
 // none is the score of a key that a row does not read.
 var none = float32(math.Inf(-1))
 
-var noneLanes = [Lanes]float32{none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none}
-
 // softmax turns the scores of a chunk into weights, and sets the chunk's maxima and sums. A row's maximum is found while the
 // weights of the one before are computed: nothing waits for it then.
 func (s *attention) softmax(base int) {
@@ -416,15 +421,13 @@ func (s *attention) findMax(i, base int) {
 	for j := hi; j < len(x); j++ {
 		x[j] = none
 	}
-	scale := s.Scale
 	if s.SoftCap > 0 {
-		s.k.ops.scale(x, x, scale)
+		s.k.ops.scale(x, x, s.Scale)
 		s.capScores(x[lo:hi])
-		scale = 1
 	}
 	var acc [Lanes]float32
 	s.k.ops.maxOf(x, hideAcc(&acc))
-	s.cm[i] = treeMax(&acc) * scale // the largest of the scaled scores, for rounding keeps their order
+	s.cm[i] = treeMax(&acc) * s.rest // the largest of the scaled scores, for rounding keeps their order
 }
 
 // weigh turns the scores of row i into weights, and sets their sum.
@@ -434,12 +437,8 @@ func (s *attention) weigh(i, base int) {
 		s.cl[i] = 0
 		return
 	}
-	scale := s.Scale
-	if s.SoftCap > 0 {
-		scale = 1
-	}
 	var acc [Lanes]float32
-	s.k.ops.expSum(x, scale, s.cm[i], hideAcc(&acc))
+	s.k.ops.expSum(x, s.rest, s.cm[i], hideAcc(&acc))
 	s.cl[i] = tree(&acc)
 }
 

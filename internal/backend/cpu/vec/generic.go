@@ -95,7 +95,9 @@ var generic = ops{
 		}
 	},
 	maxOf: func(x []float32, acc *[Lanes]float32) {
-		*acc = noneLanes
+		for i := range acc {
+			acc[i] = none
+		}
 		for i, v := range x {
 			acc[i%Lanes] = maxf(acc[i%Lanes], v)
 		}

@@ -341,6 +341,14 @@ func loadElem(m machine, half bool, at mem) vec {
 	return m.load(at)
 }
 
+// fetch asks for the cache lines of bytes at p to be brought into the cache, and moves p on by step.
+func fetch(m machine, p reg, bytes int, step reg) {
+	for i := 0; i < bytes; i += 64 {
+		m.prefetch(mem{p, i})
+	}
+	m.addReg(p, step)
+}
+
 // qk emits the key kernel for n rows: both blocks of a page, one or two at once. q advances qStep bytes per
 // dimension, so that a tile of n rows may be part of a wider one. Bytes from ahead bytes further on are fetched in step
 // with the arithmetic, pace of them for each dimension of a block or of two at once: asked for at once, they would fill the
@@ -367,10 +375,7 @@ func qk(m machine, half bool, n int) {
 			m.addReg(kp[1], m.param("kStride"))
 		}
 		m.loop(m.param("dims"), 1, func() {
-			for i := 0; i < 16*bytes*blocks; i += 64 {
-				m.prefetch(mem{next, i})
-			}
-			m.addReg(next, pace)
+			fetch(m, next, 16*bytes*blocks, pace)
 			var kv []vec
 			for _, p := range kp {
 				for i := range parts {
@@ -467,10 +472,7 @@ func pv(m machine, half bool, n int) {
 		m.loop(m.param("keys"), 1, func() {
 			var vv []vec
 			if half {
-				for i := 0; i < columns*bytes; i += 64 {
-					m.prefetch(mem{next, i})
-				}
-				m.addReg(next, vStride)
+				fetch(m, next, columns*bytes, vStride)
 			}
 			for i := range columns / w {
 				vv = append(vv, loadElem(m, half, mem{vp, i * w * bytes}))
