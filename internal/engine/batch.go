@@ -80,7 +80,7 @@ func (e *Engine) schedulePrompts(decode int) {
 	}
 	rows := e.o.Exec.MaxRows - decode
 	if decode > 0 {
-		rows = min(rows, e.pace.budget(decode))
+		rows = min(rows, e.budget.rowsBeside(decode))
 	}
 	outs := e.o.Exec.MaxOut - len(e.running) // beyond the one that each may need
 	e.share(rows, outs)
@@ -122,7 +122,7 @@ func (e *Engine) share(rows, outs int) {
 // most returns how many rows a sequence can use in this step: up to its end, the next snapshot, and as many
 // logits as there is room for.
 func (e *Engine) most(s *sequence, outs int) int {
-	n := min(s.pending(), s.mem.RowsToMark())
+	n := min(s.pending(), s.mem.RowsToSnapshot())
 	if s.r.PromptLogits == nil {
 		return n
 	}

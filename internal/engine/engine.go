@@ -38,7 +38,7 @@ type Engine struct {
 	waiting []*sequence
 	running []*sequence
 	swapped []*sequence
-	pace    pace
+	budget  prefillBudget
 	stats   Stats
 
 	// The step's, made at load.
@@ -103,7 +103,7 @@ func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, err
 		wakeup:     make(chan struct{}, 1),
 		stopped:    make(chan struct{}),
 	}
-	e.pace = newPace(o.Stretch, lim.MaxRows, lim.MaxSeqs)
+	e.budget = newPrefillBudget(o.Stretch, lim.MaxRows, lim.MaxSeqs)
 	e.batch.Tokens = make([]int32, 0, lim.MaxRows)
 	e.batch.Seqs = make([]backend.Seq, 0, lim.MaxSeqs)
 	e.batch.Out = make([]int32, 0, lim.MaxOut)
@@ -145,7 +145,7 @@ func (e *Engine) step() bool {
 	}
 	e.runBatch()
 	d := e.now().Sub(start)
-	e.pace.observe(e.decodeRows, e.promptRows, d)
+	e.budget.observe(e.decodeRows, e.promptRows, d)
 	e.publish(d)
 	// The next step will hold this processor, and the executor's threads the others, for as long as it takes.
 	// Readers that have just become runnable go first: else tokens reach them in bursts.
@@ -193,7 +193,7 @@ func (e *Engine) publish(d time.Duration) {
 	l := e.cache.Slots()
 	st.SlotsFree, st.SlotsCached, st.SlotsHeld = l.Free, l.Cached, l.Held
 	st.SwapBytes, st.Evicted = e.cache.SwapBytes(), e.cache.Evicted()
-	st.ChunkRows = int(e.pace.rows)
+	st.ChunkRows = int(e.budget.rows)
 	if d > 0 {
 		st.StepTime = d
 	}

@@ -312,7 +312,7 @@ func TestSaltSeparates(t *testing.T) {
 }
 
 func TestPaceIgnoresOneSlowStep(t *testing.T) {
-	p := newPace(1.9, 512, 8)
+	p := newPrefillBudget(1.9, 512, 8)
 	for range 20 {
 		p.observe(2, 0, 30*time.Millisecond)
 	}
@@ -335,13 +335,13 @@ func TestPaceIgnoresOneSlowStep(t *testing.T) {
 		t.Error("five rows are too far from two")
 	}
 	p.rows = 5.75
-	if n := p.budget(2) + p.budget(2) + p.budget(2) + p.budget(2); n != 23 {
+	if n := p.rowsBeside(2) + p.rowsBeside(2) + p.rowsBeside(2) + p.rowsBeside(2); n != 23 {
 		t.Errorf("four steps of 5.75 rows have %d", n)
 	}
 	for range staleBase {
 		p.observe(2, 16, 50*time.Millisecond)
 	}
-	if p.budget(2) != 0 {
+	if p.rowsBeside(2) != 0 {
 		t.Error("an old measurement is not renewed")
 	}
 	p.observe(2, 0, 60*time.Millisecond)

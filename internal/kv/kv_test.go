@@ -84,7 +84,7 @@ func (b *bench) open(tokens []int32) *Seq {
 // feed computes the next n tokens as a model would, as far as there is room.
 func (b *bench) feed(s *Seq, tokens []int32, n int) int {
 	b.Helper()
-	n = s.Extend(min(n, s.RowsToMark(), len(tokens)-s.Len()))
+	n = s.Extend(min(n, s.RowsToSnapshot(), len(tokens)-s.Len()))
 	if n == 0 {
 		return 0
 	}
@@ -545,7 +545,7 @@ func TestTreeWithoutPagesIsBounded(t *testing.T) {
 		tokens := count(i*100000, 3000)
 		s := b.open(tokens)
 		for s.Len() < len(tokens) {
-			n := min(s.RowsToMark(), len(tokens)-s.Len())
+			n := min(s.RowsToSnapshot(), len(tokens)-s.Len())
 			s.Extend(n)
 			s.Advance(tokens[:s.Len()+n])
 		}

@@ -196,8 +196,8 @@ func (s *Seq) Extend(n int) int {
 	return n
 }
 
-// RowsToMark returns after how many rows, at least one, a snapshot is due. A step must not go beyond that.
-func (s *Seq) RowsToMark() int {
+// RowsToSnapshot returns after how many rows, at least one, a snapshot is due. A step must not go beyond that.
+func (s *Seq) RowsToSnapshot() int {
 	if !s.c.recurrent() {
 		return math.MaxInt
 	}

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 )
 
 const eventStream = "text/event-stream"

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/pool"
-	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 // Metrics counts what happens, for Prometheus' text format.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/openai"
 	"github.com/baleenrun/baleen/internal/server/servertest"
@@ -22,16 +22,18 @@ type noKeeper struct{ t *testing.T }
 
 func (k noKeeper) fail() error { k.t.Error("a refused request got through"); return nil }
 
-func (k noKeeper) Pull(context.Context, string, func(manage.Progress)) error { return k.fail() }
-func (k noKeeper) Copy(context.Context, string, string) error                { return k.fail() }
-func (k noKeeper) Delete(context.Context, string, func()) error              { return k.fail() }
+func (k noKeeper) Pull(context.Context, string, func(modeladmin.Progress)) error { return k.fail() }
+func (k noKeeper) Copy(context.Context, string, string) error                    { return k.fail() }
+func (k noKeeper) Delete(context.Context, string, func()) error                  { return k.fail() }
 
-func (k noKeeper) Create(context.Context, manage.Creation, func(manage.Progress)) error {
+func (k noKeeper) Create(context.Context, modeladmin.Creation, func(modeladmin.Progress)) error {
 	return k.fail()
 }
-func (k noKeeper) HasBlob(context.Context, string) (bool, error)       { return true, nil }
-func (k noKeeper) PutBlob(context.Context, string, io.Reader) error    { return k.fail() }
-func (k noKeeper) About(context.Context, string) (manage.About, error) { return manage.About{}, nil }
+func (k noKeeper) HasBlob(context.Context, string) (bool, error)    { return true, nil }
+func (k noKeeper) PutBlob(context.Context, string, io.Reader) error { return k.fail() }
+func (k noKeeper) About(context.Context, string) (modeladmin.About, error) {
+	return modeladmin.About{}, nil
+}
 
 // all is a world with every dialect.
 func all(t *testing.T, o servertest.Options) *servertest.World {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/auth"
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 )
 
 // Options say how a server works. Chat is required.

@@ -3,7 +3,7 @@ package server
 import (
 	"net/http"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 )
 
 var statuses = map[chat.Kind]int{

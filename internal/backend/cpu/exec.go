@@ -30,7 +30,7 @@ type exec struct {
 	slots   []float32
 	scratch [][]byte     // by thread
 	parts   []float32    // partial results of attention
-	reaches []reachTable // by thread
+	tuners  []tunerTable // by thread
 	passes  []pass
 	expertScratch
 
@@ -93,7 +93,7 @@ func (e *exec) build() (err error) {
 		return err
 	}
 	for range e.pool.n {
-		e.reaches = append(e.reaches, newReachTable(e.weights))
+		e.tuners = append(e.tuners, newTunerTable(e.weights))
 	}
 	for _, r := range p.Routes {
 		n := e.opt.MaxRows * r.TopK

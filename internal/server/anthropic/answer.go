@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 // An answer is a message on its way.

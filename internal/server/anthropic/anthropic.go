@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
 )
 

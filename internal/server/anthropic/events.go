@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 type (

@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/nearest"
-	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 // A Use says what becomes of a field.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 )
 
 // A Value is a JSON value with its place in the request.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 )
 
 // Unused is how long an upload may wait for the model that is made of it.

@@ -12,15 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/fetch"
-	"github.com/baleenrun/baleen/internal/server/chat"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
-// A Keeper is a manage.Keeper over a store.
+// A Keeper is a modeladmin.Keeper over a store.
 type Keeper struct {
 	Store   *store.Store
 	Catalog *models.Catalog
@@ -28,11 +28,11 @@ type Keeper struct {
 	Fetcher func(p fetch.Progress) *fetch.Fetcher
 }
 
-var _ manage.Keeper = (*Keeper)(nil)
+var _ modeladmin.Keeper = (*Keeper)(nil)
 
 // Pull fetches a model. What is here already is left alone.
-func (k *Keeper) Pull(ctx context.Context, name string, report func(manage.Progress)) error {
-	report(manage.Progress{Status: "pulling manifest"})
+func (k *Keeper) Pull(ctx context.Context, name string, report func(modeladmin.Progress)) error {
+	report(modeladmin.Progress{Status: "pulling manifest"})
 	if _, err := k.Catalog.Resolve(ctx, name); err == nil {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (k *Keeper) Pull(ctx context.Context, name string, report func(manage.Progr
 	_, err := k.Fetcher(&progress{report: report}).Fetch(ctx, e)
 	switch {
 	case err == nil:
-		report(manage.Progress{Status: "verifying sha256 digest"})
+		report(modeladmin.Progress{Status: "verifying sha256 digest"})
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -77,13 +77,13 @@ func pullError(name string, err error) error {
 
 // progress turns a download's steps into Ollama's.
 type progress struct {
-	report func(manage.Progress)
-	p      manage.Progress
+	report func(modeladmin.Progress)
+	p      modeladmin.Progress
 }
 
 func (p *progress) Start(title string, done, total int64) {
 	// Clients tell transfers apart by digests; that of the bytes is not known yet.
-	p.p = manage.Progress{Status: "pulling " + title, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(title))), Total: total, Completed: done}
+	p.p = modeladmin.Progress{Status: "pulling " + title, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(title))), Total: total, Completed: done}
 	p.report(p.p)
 }
 
@@ -92,7 +92,7 @@ func (p *progress) Set(done int64) {
 	p.report(p.p)
 }
 func (p *progress) Stop()            {}
-func (p *progress) Note(line string) { p.report(manage.Progress{Status: line}) }
+func (p *progress) Note(line string) { p.report(modeladmin.Progress{Status: line}) }
 
 // Copy gives a model a second name.
 func (k *Keeper) Copy(ctx context.Context, source, destination string) error {
@@ -177,22 +177,22 @@ func (k *Keeper) Unneeded(m store.Model) error {
 }
 
 // About says what is known of a model beside its Spec.
-func (k *Keeper) About(_ context.Context, name string) (manage.About, error) {
+func (k *Keeper) About(_ context.Context, name string) (modeladmin.About, error) {
 	d, ok, err := k.Catalog.Derived(name)
 	if err != nil {
-		return manage.About{}, err
+		return modeladmin.About{}, err
 	}
 	if ok {
-		return manage.About{Licence: d.Licence, Parent: d.Parent}, nil
+		return modeladmin.About{Licence: d.Licence, Parent: d.Parent}, nil
 	}
 	if m, ok := k.Store.Find(strings.TrimSpace(name)); ok {
-		return manage.About{Licence: m.Licence}, nil
+		return modeladmin.About{Licence: m.Licence}, nil
 	}
-	return manage.About{}, nil
+	return modeladmin.About{}, nil
 }
 
 // Create makes a model of another one or of uploaded files.
-func (k *Keeper) Create(ctx context.Context, c manage.Creation, report func(manage.Progress)) error {
+func (k *Keeper) Create(ctx context.Context, c modeladmin.Creation, report func(modeladmin.Progress)) error {
 	if err := k.free(ctx, c.Name); err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (k *Keeper) Create(ctx context.Context, c manage.Creation, report func(mana
 			}
 		}
 	} else {
-		report(manage.Progress{Status: "using uploaded files"})
+		report(modeladmin.Progress{Status: "using uploaded files"})
 		if err := k.assemble(&d, c); err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (k *Keeper) Create(ctx context.Context, c manage.Creation, report func(mana
 		d.Spec.Context = c.Context
 	}
 	d.Spec.Sampling = over(c.Sampling, d.Spec.Sampling)
-	report(manage.Progress{Status: "writing manifest"})
+	report(modeladmin.Progress{Status: "writing manifest"})
 	if err := k.Catalog.Derive(d); err != nil {
 		if c.From == "" {
 			err = errors.Join(err, os.RemoveAll(d.Folder))
@@ -284,7 +284,7 @@ func over(a, b chat.Sampling) chat.Sampling {
 }
 
 // assemble puts uploaded files into a folder of their own.
-func (k *Keeper) assemble(d *models.Derived, c manage.Creation) error {
+func (k *Keeper) assemble(d *models.Derived, c modeladmin.Creation) error {
 	base := k.uploadedDir()
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return fmt.Errorf("keeper: %w", err)

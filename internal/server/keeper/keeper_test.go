@@ -14,16 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/fetch"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/keeper"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
-func quiet(manage.Progress) {}
+func quiet(modeladmin.Progress) {}
 
 func kindOf(err error) chat.Kind {
 	if err == nil {
@@ -63,16 +63,16 @@ func TestMakeCopyDelete(t *testing.T) {
 		t.Error("the file is not there")
 	}
 	for _, name := range []string{"../x.gguf", "a/b.gguf", `a\b.gguf`, "..", ""} {
-		if err := k.Create(t.Context(), manage.Creation{Name: "up", Files: map[string]string{name: digest}}, quiet); kindOf(err) != chat.Invalid {
+		if err := k.Create(t.Context(), modeladmin.Creation{Name: "up", Files: map[string]string{name: digest}}, quiet); kindOf(err) != chat.Invalid {
 			t.Errorf("file %q: %v", name, err)
 		}
 	}
 	for _, name := range []string{"../up", "", "a b\n"} {
-		if err := k.Create(t.Context(), manage.Creation{Name: name, Files: map[string]string{"m.gguf": digest}}, quiet); kindOf(err) != chat.Invalid {
+		if err := k.Create(t.Context(), modeladmin.Creation{Name: name, Files: map[string]string{"m.gguf": digest}}, quiet); kindOf(err) != chat.Invalid {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
-	if err := k.Create(t.Context(), manage.Creation{Name: "Up:latest", Files: map[string]string{"m.gguf": digest}, System: "Be kind.", Stop: []string{"END"}}, quiet); err != nil {
+	if err := k.Create(t.Context(), modeladmin.Creation{Name: "Up:latest", Files: map[string]string{"m.gguf": digest}, System: "Be kind.", Stop: []string{"END"}}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	up, err := models.New(store.Open(home)).Resolve(t.Context(), "up") // another process sees it
@@ -83,7 +83,7 @@ func TestMakeCopyDelete(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	hot := float32(0.5)
-	if err := k.Create(t.Context(), manage.Creation{Name: "child", From: "up", Sampling: chat.Sampling{Temperature: &hot}, Licences: []string{"MIT"}}, quiet); err != nil {
+	if err := k.Create(t.Context(), modeladmin.Creation{Name: "child", From: "up", Sampling: chat.Sampling{Temperature: &hot}, Licences: []string{"MIT"}}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	child, err := cat.Resolve(t.Context(), "CHILD")
@@ -96,7 +96,7 @@ func TestMakeCopyDelete(t *testing.T) {
 	if a, err := k.About(t.Context(), "ns/third:v1"); err != nil || a.Licence != "MIT" || a.Parent != "Up" {
 		t.Errorf("%+v %v", a, err)
 	}
-	if err := k.Create(t.Context(), manage.Creation{Name: "ns/third:v1", From: "ns/third:v1", System: "Be brief."}, quiet); err != nil {
+	if err := k.Create(t.Context(), modeladmin.Creation{Name: "ns/third:v1", From: "ns/third:v1", System: "Be brief."}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := k.About(t.Context(), "ns/third:v1"); err != nil || a.Parent != "Up" {
@@ -118,7 +118,7 @@ func TestMakeCopyDelete(t *testing.T) {
 	}
 	for f, err := range map[string]error{
 		"copy": k.Copy(t.Context(), "up", "x"), "delete": k.Delete(t.Context(), "up", func() {}),
-		"create": k.Create(t.Context(), manage.Creation{Name: "x", From: "up"}, quiet),
+		"create": k.Create(t.Context(), modeladmin.Creation{Name: "x", From: "up"}, quiet),
 	} {
 		if kindOf(err) != chat.UnknownModel {
 			t.Errorf("%s of what is not there: %v", f, err)
@@ -152,7 +152,7 @@ func TestSweepRemovesWhatNobodyUses(t *testing.T) {
 		return digest
 	}
 	used, unused := put(file), put([]byte("nobody uses this"))
-	if err := k.Create(t.Context(), manage.Creation{Name: "up", Files: map[string]string{"m.gguf": used}}, quiet); err != nil {
+	if err := k.Create(t.Context(), modeladmin.Creation{Name: "up", Files: map[string]string{"m.gguf": used}}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	torn := filepath.Join(home, "blobs", ".upload-123")
@@ -221,14 +221,14 @@ func TestDamagedModelKeepsItsFiles(t *testing.T) {
 			if err := k.PutBlob(t.Context(), digest, bytes.NewReader(b)); err != nil {
 				t.Fatal(err)
 			}
-			if err := k.Create(t.Context(), manage.Creation{Name: "up", Files: map[string]string{"m.gguf": digest}}, quiet); err != nil {
+			if err := k.Create(t.Context(), modeladmin.Creation{Name: "up", Files: map[string]string{"m.gguf": digest}}, quiet); err != nil {
 				t.Fatal(err)
 			}
 			up, err := cat.Resolve(t.Context(), "up")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := k.Create(t.Context(), manage.Creation{Name: "child", From: "up"}, quiet); err != nil {
+			if err := k.Create(t.Context(), modeladmin.Creation{Name: "child", From: "up"}, quiet); err != nil {
 				t.Fatal(err)
 			}
 			file := filepath.Join(home, "derived", "child.json")
@@ -246,7 +246,7 @@ func TestDamagedModelKeepsItsFiles(t *testing.T) {
 			_, resolved := cat.Resolve(t.Context(), "child")
 			for f, err := range map[string]error{
 				"resolve": resolved, "delete": k.Delete(t.Context(), "child", func() {}), "copy over": k.Copy(t.Context(), "up", "child"),
-				"create": k.Create(t.Context(), manage.Creation{Name: "child", From: "up"}, quiet),
+				"create": k.Create(t.Context(), modeladmin.Creation{Name: "child", From: "up"}, quiet),
 			} {
 				if kindOf(err) != chat.Internal || !strings.Contains(err.Error(), "child") {
 					t.Errorf("%s: %v", f, err)

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/nearest"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/store"
 )
 

@@ -10,17 +10,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/chattmpl"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 	"github.com/baleenrun/baleen/internal/server/ollama/modelfile"
 )
 
 // A making is a request of /api/create.
 type making struct {
 	naming
-	c          manage.Creation
+	c          modeladmin.Creation
 	parameters bool // there are some
 	file       string
 }
@@ -134,7 +134,7 @@ func checkTemplate(field, source string) error {
 var goEnd = regexp.MustCompile(`\{\{-?\s*end\s*-?\}\}`)
 
 // setSettings takes over an object of options.
-func setSettings(c *manage.Creation, v fields.Value) error {
+func setSettings(c *modeladmin.Creation, v fields.Value) error {
 	o, err := decodeOptions(v)
 	if err != nil {
 		return err
@@ -188,11 +188,11 @@ func (d *dialect) create(w http.ResponseWriter, r *http.Request) error {
 			return &chat.Error{Kind: chat.NotFound, Field: "files." + name, Msg: fmt.Sprintf("the file sha256:%s was not uploaded: send it to /api/blobs first", hex)}
 		}
 	}
-	return d.progress(w, m.stream, func(report func(manage.Progress)) error { return k.Create(r.Context(), m.c, report) })
+	return d.progress(w, m.stream, func(report func(modeladmin.Progress)) error { return k.Create(r.Context(), m.c, report) })
 }
 
 // fromFile takes over a Modelfile.
-func fromFile(c *manage.Creation, text string) error {
+func fromFile(c *modeladmin.Creation, text string) error {
 	lines, err := modelfile.Parse(text)
 	if err != nil {
 		var bad *modelfile.Error

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 )
 
 // FuzzRequests decodes bodies of all routes that have one: nothing panics, refusals are chat's errors, and what is

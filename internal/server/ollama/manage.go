@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 )
 
 func (d *dialect) manageRoutes() []server.Route {
@@ -33,7 +33,7 @@ func (d *dialect) manageRoutes() []server.Route {
 }
 
 // keep returns the keeper, or the refusal of a server that has none.
-func (d *dialect) keep() (manage.Keeper, error) {
+func (d *dialect) keep() (modeladmin.Keeper, error) {
 	if d.keeper == nil {
 		return nil, &chat.Error{Kind: chat.Forbidden, Msg: "this server does not change its models over HTTP"}
 	}
@@ -83,7 +83,7 @@ func (d *dialect) pull(w http.ResponseWriter, r *http.Request) error {
 	if err := checkName("model", name); err != nil {
 		return err
 	}
-	return d.progress(w, n.stream, func(report func(manage.Progress)) error { return k.Pull(r.Context(), name, report) })
+	return d.progress(w, n.stream, func(report func(modeladmin.Progress)) error { return k.Pull(r.Context(), name, report) })
 }
 
 func (d *dialect) push(_ http.ResponseWriter, r *http.Request) error {
@@ -97,7 +97,7 @@ func (d *dialect) push(_ http.ResponseWriter, r *http.Request) error {
 	return &chat.Error{Kind: chat.Forbidden, Msg: "this server publishes no models: nothing leaves the machine"}
 }
 
-// progressBody is a manage.Progress as it is sent.
+// progressBody is a modeladmin.Progress as it is sent.
 type progressBody struct {
 	Status    string `json:"status"`
 	Digest    string `json:"digest,omitempty"` // sha256:...
@@ -109,18 +109,18 @@ type progressBody struct {
 const reportEvery = 100 * time.Millisecond
 
 // progress runs work and writes its steps, the last of which is success.
-func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report func(manage.Progress)) error) error {
+func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report func(modeladmin.Progress)) error) error {
 	done := progressBody{Status: "success"}
 	if !stream {
-		if err := work(func(manage.Progress) {}); err != nil {
+		if err := work(func(modeladmin.Progress) {}); err != nil {
 			return err
 		}
 		return server.WriteJSON(w, http.StatusOK, done)
 	}
 	lines := d.env.NewLines(w)
-	var last manage.Progress
+	var last modeladmin.Progress
 	var told time.Time
-	err := work(func(p manage.Progress) {
+	err := work(func(p modeladmin.Progress) {
 		same := p.Status == last.Status && p.Digest == last.Digest
 		if same && p.Completed != p.Total && time.Since(told) < reportEvery {
 			return

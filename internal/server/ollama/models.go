@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 )
 
 // listed is a row of /api/tags.
@@ -164,7 +164,7 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 	if n.system != "" {
 		s.System = n.system
 	}
-	var about manage.About
+	var about modeladmin.About
 	if d.keeper != nil {
 		if about, err = d.keeper.About(r.Context(), s.Name); err != nil {
 			return err

@@ -14,10 +14,10 @@ import (
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 )
 
 // Version is the version of Ollama whose API this is: clients refuse servers that say an older one than they need.
@@ -28,12 +28,12 @@ const banner = "Ollama is running"
 
 type dialect struct {
 	env    *server.Env
-	keeper manage.Keeper // nil: models are not changed over HTTP
+	keeper modeladmin.Keeper // nil: models are not changed over HTTP
 	cards  cards
 }
 
 // New returns the dialect for a server. keeper changes models on disk; nil refuses the routes that do.
-func New(keeper manage.Keeper) func(*server.Env) server.Dialect {
+func New(keeper modeladmin.Keeper) func(*server.Env) server.Dialect {
 	return func(env *server.Env) server.Dialect {
 		return &dialect{env: env, keeper: keeper}
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
@@ -223,7 +223,7 @@ func TestWhatTheKeeperIsAsked(t *testing.T) {
 	}
 	half, three, seed := float32(0.5), 3, uint64(3)
 	user := chat.Message{Role: chat.User, Parts: []chat.Part{{Text: "u", Field: "messages[0].content"}}, Field: "messages[0]"}
-	want := []manage.Creation{
+	want := []modeladmin.Creation{
 		{Name: "new", Files: map[string]string{"a.gguf": hex}},
 		{
 			Name: "new", From: "scripted", System: "Sing.", Template: "{{ messages }}", Licences: []string{"a", "b"}, Messages: []chat.Message{user},

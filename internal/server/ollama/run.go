@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 func (d *dialect) generate(w http.ResponseWriter, r *http.Request) error {

@@ -9,8 +9,8 @@ import (
 	"io"
 	"sync"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/chat"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 )
 
 // shelf is a keeper in memory that remembers what it was asked.
@@ -18,7 +18,7 @@ type shelf struct {
 	mu      sync.Mutex
 	blobs   map[string][]byte
 	did     []string
-	created []manage.Creation
+	created []modeladmin.Creation
 }
 
 func newShelf() *shelf { return &shelf{blobs: map[string][]byte{}} }
@@ -29,19 +29,19 @@ func (s *shelf) note(format string, args ...any) {
 	s.did = append(s.did, fmt.Sprintf(format, args...))
 }
 
-func (s *shelf) Pull(ctx context.Context, name string, report func(manage.Progress)) error {
+func (s *shelf) Pull(ctx context.Context, name string, report func(modeladmin.Progress)) error {
 	s.note("pull %s", name)
 	if name == "nowhere" {
 		return &chat.Error{Kind: chat.UnknownModel, Model: name}
 	}
-	report(manage.Progress{Status: "pulling manifest"})
+	report(modeladmin.Progress{Status: "pulling manifest"})
 	for n := int64(0); n <= 100; n++ { // steps that follow each other at once are told rarely
-		report(manage.Progress{Status: "pulling abc", Digest: "sha256:abc", Total: 100, Completed: n})
+		report(modeladmin.Progress{Status: "pulling abc", Digest: "sha256:abc", Total: 100, Completed: n})
 	}
 	if name == "torn" {
 		return &chat.Error{Kind: chat.Internal, Msg: "the file does not have its checksum: fetch it again"}
 	}
-	report(manage.Progress{Status: "verifying sha256 digest"})
+	report(modeladmin.Progress{Status: "verifying sha256 digest"})
 	return ctx.Err()
 }
 
@@ -55,11 +55,11 @@ func (s *shelf) Delete(_ context.Context, name string, _ func()) error {
 	return nil
 }
 
-func (s *shelf) Create(_ context.Context, c manage.Creation, report func(manage.Progress)) error {
+func (s *shelf) Create(_ context.Context, c modeladmin.Creation, report func(modeladmin.Progress)) error {
 	s.mu.Lock()
 	s.created = append(s.created, c)
 	s.mu.Unlock()
-	report(manage.Progress{Status: "writing manifest"})
+	report(modeladmin.Progress{Status: "writing manifest"})
 	return nil
 }
 
@@ -84,9 +84,9 @@ func (s *shelf) PutBlob(_ context.Context, digest string, body io.Reader) error 
 	return nil
 }
 
-func (s *shelf) About(_ context.Context, name string) (manage.About, error) {
+func (s *shelf) About(_ context.Context, name string) (modeladmin.About, error) {
 	if name == "whale:small" {
-		return manage.About{Licence: "MIT", Parent: "scripted"}, nil
+		return modeladmin.About{Licence: "MIT", Parent: "scripted"}, nil
 	}
-	return manage.About{}, nil
+	return modeladmin.About{}, nil
 }

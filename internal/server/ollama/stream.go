@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 // A chunk is a line of a stream, or the whole answer; generate and chat put the same things in different places.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 )
 
 // TestKeptConversationsAreBounded keeps responses that are small themselves and go on with long conversations: the

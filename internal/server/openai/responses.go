@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/sample"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 // decodeResponse reads a request and joins it with the response that it continues.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
 )
 

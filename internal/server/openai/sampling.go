@@ -3,7 +3,7 @@ package openai
 import (
 	"strconv"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server/fields"
 )
 

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/nearest"
 	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
-	"github.com/baleenrun/baleen/internal/server/chat"
 )
 
 // Names are a catalog of fixed names.

@@ -426,7 +426,7 @@ func (s *attention) findMax(i, base int) {
 		s.capScores(x[lo:hi])
 	}
 	var acc [Lanes]float32
-	s.k.ops.maxOf(x, hideAcc(&acc))
+	s.k.ops.maxOf(x, noescapeLanes(&acc))
 	s.cm[i] = treeMax(&acc) * s.rest // the largest of the scaled scores, for rounding keeps their order
 }
 
@@ -438,7 +438,7 @@ func (s *attention) weigh(i, base int) {
 		return
 	}
 	var acc [Lanes]float32
-	s.k.ops.expSum(x, s.rest, s.cm[i], hideAcc(&acc))
+	s.k.ops.expSum(x, s.rest, s.cm[i], noescapeLanes(&acc))
 	s.cl[i] = tree(&acc)
 }
 

@@ -119,7 +119,7 @@ func (k *Kernels) GLU(kind plan.ActKind, dst, gate, up []float32, limit, alpha f
 		return
 	}
 	var buf [block]float32
-	t := hide(buf[:])
+	t := noescape(buf[:])
 	for len(dst) > 0 {
 		n := min(block, len(dst))
 		k.Act(kind, t[:n], gate[:n])
@@ -148,7 +148,7 @@ func (k *Kernels) Gate(kind plan.ActKind, dst, x, g []float32) {
 	}
 	width := len(x) / len(g)
 	var buf [block]float32
-	t := hide(buf[:])
+	t := noescape(buf[:])
 	for len(g) > 0 {
 		n := min(block, len(g))
 		k.Act(kind, t[:n], g[:n])

@@ -34,7 +34,7 @@ func TransposeConv(w []float32, channels, kernel int) []float32 {
 // bias is added, then the activation applied.
 func (k *Kernels) ShortConv(a *ConvArgs) {
 	var buf [block]float32
-	acc := hide(buf[:])
+	acc := noescape(buf[:])
 	for r := range a.Rows {
 		x, y := a.In[r*a.InStride:], a.Out[r*a.OutStride:]
 		for lo := a.Lo; lo < a.Hi; lo += block {

@@ -20,7 +20,7 @@ func (k *Kernels) StoreK(t backend.KVType, dst []byte, slot int, x []float32) {
 	}
 	d := unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)/2)[at:]
 	var buf [block]uint16
-	h := hide(buf[:])
+	h := noescape(buf[:])
 	for len(x) > 0 {
 		n := min(block, len(x))
 		k.F32ToF16(h, x[:n])

@@ -104,17 +104,17 @@ const (
 	numUnary
 )
 
-// hide returns x in a way that keeps the compiler from moving the array behind it to the heap because it is
+// noescape returns x in a way that keeps the compiler from moving the array behind it to the heap because it is
 // passed to a function value. No kernel keeps its arguments. The way leads through assembly, so that the result is a
 // pointer to the compiler and to the runtime, which moves stacks: a conversion by way of an integer is not. The
 // array must be kept alive (by a later use) as long as the result is in use.
-func hide[T any](x []T) []T {
-	return unsafe.Slice((*T)(launder(unsafe.Pointer(unsafe.SliceData(x)))), len(x))
+func noescape[T any](x []T) []T {
+	return unsafe.Slice((*T)(opaque(unsafe.Pointer(unsafe.SliceData(x)))), len(x))
 }
 
-// hideAcc is hide for the lanes of a reduction.
-func hideAcc(x *[Lanes]float32) *[Lanes]float32 {
-	return (*[Lanes]float32)(launder(unsafe.Pointer(x)))
+// noescapeLanes is noescape for the lanes of a reduction.
+func noescapeLanes(x *[Lanes]float32) *[Lanes]float32 {
+	return (*[Lanes]float32)(opaque(unsafe.Pointer(x)))
 }
 
 // asBytes views x as bytes.
@@ -161,12 +161,12 @@ func reduce(x []float32, f func(x []float32, acc *[Lanes]float32)) float32 {
 		var acc [Lanes]float32
 		body := len(seg) &^ (Lanes - 1)
 		if body > 0 {
-			f(seg[:body], hideAcc(&acc))
+			f(seg[:body], noescapeLanes(&acc))
 		}
 		if body < len(seg) {
 			var tail [Lanes]float32
 			copy(tail[:], seg[body:])
-			f(hide(tail[:]), hideAcc(&acc))
+			f(noescape(tail[:]), noescapeLanes(&acc))
 			runtime.KeepAlive(&tail)
 		}
 		if first {
@@ -191,7 +191,7 @@ func map1(dst, x []float32, f func(dst, x []float32)) {
 	if body < len(dst) {
 		var t [Lanes]float32
 		copy(t[:], x[body:len(dst)])
-		h := hide(t[:])
+		h := noescape(t[:])
 		f(h, h)
 		copy(dst[body:], t[:])
 	}
@@ -206,7 +206,7 @@ func map1f(dst, x []float32, a float32, f func(dst, x []float32, a float32)) {
 		var d, t [Lanes]float32
 		copy(d[:], dst[body:])
 		copy(t[:], x[body:len(dst)])
-		f(hide(d[:]), hide(t[:]), a)
+		f(noescape(d[:]), noescape(t[:]), a)
 		runtime.KeepAlive(&t)
 		copy(dst[body:], d[:])
 	}
@@ -222,7 +222,7 @@ func map2(dst, a, b []float32, f func(dst, a, b []float32)) {
 		copy(d[:], dst[body:])
 		copy(t[:], a[body:len(dst)])
 		copy(u[:], b[body:len(dst)])
-		f(hide(d[:]), hide(t[:]), hide(u[:]))
+		f(noescape(d[:]), noescape(t[:]), noescape(u[:]))
 		runtime.KeepAlive(&t)
 		runtime.KeepAlive(&u)
 		copy(dst[body:], d[:])

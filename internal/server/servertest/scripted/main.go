@@ -17,14 +17,14 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/auth"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
-	"github.com/baleenrun/baleen/internal/server/chat"
 	"github.com/baleenrun/baleen/internal/server/keeper"
-	"github.com/baleenrun/baleen/internal/server/manage"
+	"github.com/baleenrun/baleen/internal/server/modeladmin"
 	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/openai"
@@ -62,7 +62,7 @@ func (offline) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 // catalog is what the server has: one model, and with a store those that clients make of it.
-func catalog(o options, dir, path string) (chat.Catalog, manage.Keeper, error) {
+func catalog(o options, dir, path string) (chat.Catalog, modeladmin.Keeper, error) {
 	if !o.store {
 		return servertest.Names{{Name: o.name, Path: path}}, nil, nil
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
 

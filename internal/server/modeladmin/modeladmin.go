@@ -1,13 +1,13 @@
-// Package manage says what clients may ask to be done with the models on disk, and what they are told meanwhile. It stands
+// Package modeladmin says what clients may ask to be done with the models on disk, and what they are told meanwhile. It stands
 // between the dialects that ask and the package that does it, and has no code of either: a dialect need not know files,
 // and who changes files no dialect.
-package manage
+package modeladmin
 
 import (
 	"context"
 	"io"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 )
 
 // A Keeper changes the models on disk. Its errors should be *chat.Error where a client can do something about them:

@@ -2,8 +2,8 @@
 
 #include "textflag.h"
 
-// func launder(p unsafe.Pointer) unsafe.Pointer
-TEXT ·launder(SB), NOSPLIT, $0-16
+// func opaque(p unsafe.Pointer) unsafe.Pointer
+TEXT ·opaque(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ AX, ret+8(FP)
 	RET

@@ -7,7 +7,7 @@ import (
 
 // Short runs do not teach, unless all are short.
 func TestReachLearnsFromLongRuns(t *testing.T) {
-	var r reach
+	var r prefetchTuner
 	for _, c := range []struct {
 		bytes int
 		want  bool
@@ -28,10 +28,10 @@ func TestReachLearnsFromLongRuns(t *testing.T) {
 	}
 }
 
-// A reach finds the distance that is fastest, tries all of them now and then, and follows when another becomes so.
+// A prefetchTuner finds the distance that is fastest, tries all of them now and then, and follows when another becomes so.
 func TestReachFindsTheFastest(t *testing.T) {
-	var r reach
-	now := func(fastest int) (used [len(reaches)]int) {
+	var r prefetchTuner
+	now := func(fastest int) (used [len(prefetchDistances)]int) {
 		for n := range 20000 {
 			i, trial := r.pick()
 			used[i]++

@@ -1,6 +1,6 @@
-// Package arrows holds the rules on which package may import which. Its test reads the code and fails where an
+// Package importrules holds the rules on which package may import which. Its test reads the code and fails where an
 // arrow points the wrong way; it has nothing to run.
-package arrows
+package importrules
 
 import "strings"
 
@@ -50,12 +50,12 @@ var forbidden = []rule{
 	{"internal/server/ollama", "internal/server/openai", "a dialect knows no other"},
 	{"internal/server/ollama", "internal/server/anthropic", "a dialect knows no other"},
 	{"internal/server/ollama", "internal/engine", "a dialect decodes into package chat's requests"},
-	{"internal/server/ollama", "internal/server/keeper", "a dialect asks for changes on disk by package manage's words"},
+	{"internal/server/ollama", "internal/server/keeper", "a dialect asks for changes on disk by package modeladmin's words"},
 	{"internal/server/keeper", "internal/server/ollama", "who changes models knows no dialect"},
 	{"internal/server/keeper", "net/http", "who changes models serves no protocol"},
 	{"internal/server/models", "net/http", "a catalog serves no protocol"},
-	{"internal/server/chat", "net/http", "a request is the same whatever brought it"},
-	{"internal/server/chat", "internal/store", "a request names models; where they lie a catalog says"},
+	{"internal/chat", "net/http", "a request is the same whatever brought it"},
+	{"internal/chat", "internal/store", "a request names models; where they lie a catalog says"},
 	{"internal/server", "internal/cli", "commands start the server, not the other way round"},
 }
 

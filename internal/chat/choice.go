@@ -72,7 +72,7 @@ func newChoice(s *Stream, index int, params sample.Params) *choice {
 	}
 	if !s.prompt.raw {
 		c.parser = s.newParser()
-		c.budget = r.thinkingBudget(s.prompt.dress.format)
+		c.budget = r.thinkingBudget(s.prompt.promptFormat.format)
 		if s.prompt.fed != "" {
 			c.take(c.parser.Feed(s.prompt.fed))
 		}
@@ -83,7 +83,7 @@ func newChoice(s *Stream, index int, params sample.Params) *choice {
 // newParser returns a parser for one answer.
 func (s *Stream) newParser() *toolfmt.Parser {
 	r := s.r
-	return s.prompt.dress.format.NewParser(s.prompt.tools, toolfmt.Options{
+	return s.prompt.promptFormat.format.NewParser(s.prompt.tools, toolfmt.Options{
 		SingleCall: r.SingleCall && len(s.prompt.tools) > 0, Required: r.Choice.Mode == ToolsRequired,
 		Forced: forcedName(r.Choice), InReasoning: s.prompt.inReasoning,
 	})
@@ -109,7 +109,7 @@ func (c *choice) start() error {
 		Answered:    len(c.out),
 		NoPenalty:   c.pauses(),
 		Progress:    r.Progress && c.index == 0 && len(c.out) == 0,
-		StopTokens:  append(append([]int32(nil), s.prompt.dress.stops...), s.prompt.extraStops...),
+		StopTokens:  append(append([]int32(nil), s.prompt.promptFormat.stops...), s.prompt.extraStops...),
 		KeepSpecial: true,
 		CacheSalt:   r.CacheSalt,
 	}
@@ -247,7 +247,7 @@ func (c *choice) token(ev engine.Event) {
 	if c.s.r.LogProbs {
 		c.logs = append(c.logs, m.tokenLog(ev.Token, ev.LogProb, ev.Top))
 	}
-	if m.Tokenizer.IsSpecial(ev.Token) && !c.s.prompt.dress.visible[ev.Token] {
+	if m.Tokenizer.IsSpecial(ev.Token) && !c.s.prompt.promptFormat.visible[ev.Token] {
 		return
 	}
 	if c.text(c.decoder.Next(ev.Token)) {
@@ -265,7 +265,7 @@ func (c *choice) token(ev engine.Event) {
 // whose prefix its cache has.
 func (c *choice) stopThinking() {
 	c.cut = true
-	_, shut := c.s.prompt.dress.format.ThinkTags()
+	_, shut := c.s.prompt.promptFormat.format.ThinkTags()
 	if shut == "" {
 		return
 	}

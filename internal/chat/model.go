@@ -18,13 +18,13 @@ type Model struct {
 	bytes int64
 	vars  []chattmpl.KV
 
-	own   dress            // of the model's own template
-	mu    sync.Mutex       // guards other
-	other map[string]dress // of templates that Specs bring, by source
+	own   promptFormat            // of the model's own template
+	mu    sync.Mutex              // guards other
+	other map[string]promptFormat // of templates that Specs bring, by source
 }
 
-// A dress is a template with the format that belongs to it.
-type dress struct {
+// A promptFormat is a template with the format that belongs to it.
+type promptFormat struct {
 	template *chattmpl.Template
 	err      error // of reading it
 	format   *toolfmt.Format
@@ -38,7 +38,7 @@ func Open(ctx context.Context, path string, o model.Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Model{Model: m, bytes: m.Memory.Weights + m.Memory.Scratch, other: map[string]dress{}}
+	c := &Model{Model: m, bytes: m.Memory.Weights + m.Memory.Scratch, other: map[string]promptFormat{}}
 	stats := m.Engine.Stats()
 	for g, p := range stats.Groups {
 		if g < len(m.Memory.Page) {
@@ -47,7 +47,7 @@ func Open(ctx context.Context, path string, o model.Options) (*Model, error) {
 	}
 	c.bytes += int64(stats.SlotsFree+stats.SlotsCached+stats.SlotsHeld) * m.Memory.Slot
 	c.vars = c.TemplateVariables()
-	c.own = c.dress(m.Info.ChatTemplate)
+	c.own = c.newPromptFormat(m.Info.ChatTemplate)
 	return c, nil
 }
 
@@ -57,8 +57,8 @@ func (m *Model) Bytes() int64 { return m.bytes }
 // Format is how the model writes calls and reasoning with its own template.
 func (m *Model) Format() *toolfmt.Format { return m.own.format }
 
-// dressFor returns the template of a source, "" being the model's own.
-func (m *Model) dressFor(source string) dress {
+// promptFormatFor returns the template of a source, "" being the model's own.
+func (m *Model) promptFormatFor(source string) promptFormat {
 	if source == "" || source == m.Info.ChatTemplate {
 		return m.own
 	}
@@ -69,14 +69,14 @@ func (m *Model) dressFor(source string) dress {
 		if len(m.other) >= 64 { // sources come from stored models; a bound all the same
 			clear(m.other)
 		}
-		d = m.dress(source)
+		d = m.newPromptFormat(source)
 		m.other[source] = d
 	}
 	return d
 }
 
-func (m *Model) dress(source string) dress {
-	var d dress
+func (m *Model) newPromptFormat(source string) promptFormat {
+	var d promptFormat
 	if source != "" {
 		d.template, d.err = chattmpl.Parse("chat template", source)
 	}
@@ -106,7 +106,7 @@ func (m *Model) Thinks() bool {
 }
 
 // usable refuses conversations with a model, of that name, that has no usable template.
-func (d dress) usable(name string) error {
+func (d promptFormat) usable(name string) error {
 	switch {
 	case d.err != nil:
 		return &Error{Kind: Unavailable, Msg: fmt.Sprintf("the chat template of model %s cannot be read", name), Err: d.err}

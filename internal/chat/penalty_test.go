@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/baleenrun/baleen/internal/server/chat"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
 

@@ -14,14 +14,14 @@ import (
 
 // A prompt is a request as the model sees it.
 type prompt struct {
-	tokens      []int32
-	text        string
-	dress       dress
-	tools       []toolfmt.Tool // nil: the answer's calls are not looked for
-	inReasoning bool
-	fed         string  // text that stands at the prompt's end and belongs to the answer, for the parser
-	extraStops  []int32 // beside the dress's
-	raw         bool
+	tokens       []int32
+	text         string
+	promptFormat promptFormat
+	tools        []toolfmt.Tool // nil: the answer's calls are not looked for
+	inReasoning  bool
+	fed          string  // text that stands at the prompt's end and belongs to the answer, for the parser
+	extraStops   []int32 // beside the promptFormat's
+	raw          bool
 
 	answered *toolfmt.Answered        // where the conversation ends with results
 	again    func() ([]int32, string) // the prompt that asks to conclude; nil: none
@@ -32,11 +32,11 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	if r.Raw {
 		return m.renderRaw(r)
 	}
-	p := &prompt{dress: m.dressFor(spec.Template)}
-	if err := p.dress.usable(spec.Name); err != nil {
+	p := &prompt{promptFormat: m.promptFormatFor(spec.Template)}
+	if err := p.promptFormat.usable(spec.Name); err != nil {
 		return nil, err
 	}
-	f := p.dress.format
+	f := p.promptFormat.format
 	opt, err := m.thinking(r, f)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 			}
 		}
 	}
-	out, err := f.Render(ctx, p.dress.template, ms, shown, opt, m.vars)
+	out, err := f.Render(ctx, p.promptFormat.template, ms, shown, opt, m.vars)
 	if err != nil {
 		return nil, templateError(err)
 	}
@@ -222,7 +222,7 @@ func textOf(m Message) (string, error) {
 
 // renderRaw makes the prompt of a text that is continued.
 func (m *Model) renderRaw(r *Request) (*prompt, error) {
-	p := &prompt{dress: m.own, raw: true}
+	p := &prompt{promptFormat: m.own, raw: true}
 	switch {
 	case r.Suffix != "":
 		return p, m.fillIn(p, r)

@@ -36,7 +36,7 @@ func (c *choice) pauses() func(last int32) bool {
 }
 
 func (w *watch) token(id int32) {
-	if w.s.lease.Model.Tokenizer.IsSpecial(id) && !w.s.prompt.dress.visible[id] {
+	if w.s.lease.Model.Tokenizer.IsSpecial(id) && !w.s.prompt.promptFormat.visible[id] {
 		return
 	}
 	if t := w.decoder.Next(id); t != "" {

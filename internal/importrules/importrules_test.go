@@ -1,4 +1,4 @@
-package arrows
+package importrules
 
 import (
 	"bytes"
@@ -101,7 +101,7 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{"internal/arrows": true} // has only rules
+	seen := map[string]bool{"internal/importrules": true} // has only rules
 	for _, p := range packages(t) {
 		path, ok := strings.CutPrefix(p.ImportPath, module)
 		if !ok || !within(path, "internal") {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// pace chooses how many prompt rows a step takes while streams run, so that a step takes at most stretch times as
+// prefillBudget chooses how many prompt rows a step takes while streams run, so that a step takes at most stretch times as
 // long as one without prompt rows. It only ever decides about the size of chunks.
-type pace struct {
+type prefillBudget struct {
 	stretch float64
 	max     int
 
@@ -50,16 +50,16 @@ const (
 	staleBase = 512 // steps after which a step without prompt rows is measured again
 )
 
-func newPace(stretch float64, maxRows, maxSeqs int) pace {
-	return pace{
+func newPrefillBudget(stretch float64, maxRows, maxSeqs int) prefillBudget {
+	return prefillBudget{
 		stretch: stretch, max: maxRows, rows: firstRows,
 		base: make([]quiet, maxSeqs+1),
 	}
 }
 
-// budget returns how many prompt rows may join that many decode rows; 0 means none this time, so that the step
+// rowsBeside returns how many prompt rows may join that many decode rows; 0 means none this time, so that the step
 // without them is measured. What a small budget lacks to a whole row goes to the next.
-func (p *pace) budget(decode int) int {
+func (p *prefillBudget) rowsBeside(decode int) int {
 	if decode == 0 {
 		return p.max
 	}
@@ -77,7 +77,7 @@ func (p *pace) budget(decode int) int {
 
 // baseOf returns the time of a step of decode rows alone, taken from the nearest count that was measured, and
 // whether that is recent and near enough.
-func (p *pace) baseOf(decode int) (time.Duration, bool) {
+func (p *prefillBudget) baseOf(decode int) (time.Duration, bool) {
 	for n := decode; n > 0 && 2*n >= decode; n-- {
 		if b := &p.base[n]; b.n > 0 && p.step-b.at < staleBase {
 			return b.median(), true
@@ -87,7 +87,7 @@ func (p *pace) baseOf(decode int) (time.Duration, bool) {
 }
 
 // observe learns from a step.
-func (p *pace) observe(decode, prompt int, d time.Duration) {
+func (p *prefillBudget) observe(decode, prompt int, d time.Duration) {
 	p.step++
 	if decode == 0 {
 		return
