@@ -11,9 +11,10 @@ import (
 )
 
 // Sampling says how tokens are chosen. What is nil comes from the settings under the model's name (Spec.Sampling), then
-// from what the model's makers put into its checkpoint, then from Default, then from package sample: greedy.
+// from the model's own default: its checkpoint, the makers of its base model, or Baleen (family.Checkpoint.DefaultSampling).
+// No dialect and no command has a default of its own.
 //
-// A request for the most probable tokens (Temperature 0) does not take what the makers say: they say how to draw, and
+// A request for the most probable tokens (Temperature 0) does not take the model's default: it says how to draw, and
 // there is nothing to draw.
 type Sampling struct {
 	Temperature, TopP, MinP, TypicalP                    *float32
@@ -21,11 +22,10 @@ type Sampling struct {
 	TopK, RepeatLastN                                    *int
 	Seed                                                 *uint64
 	LogitBias                                            map[int32]float32
-	// Default are the dialect's documented defaults.
-	Default *Sampling
 }
 
-// sampling merges what the request, the model and the dialect say, own being what the checkpoint says.
+// sampling merges what the request, the settings under the model's name and the model itself say, own being the model's
+// default.
 func (r *Request) sampling(spec *Spec, own family.Sampling) (sample.Params, error) {
 	layers := []*Sampling{&r.Sampling, &spec.Sampling}
 	if t := r.Sampling.Temperature; t == nil || *t != 0 {
@@ -33,9 +33,6 @@ func (r *Request) sampling(spec *Spec, own family.Sampling) (sample.Params, erro
 			Temperature: own.Temperature, TopP: own.TopP, MinP: own.MinP, TypicalP: own.TypicalP,
 			RepetitionPenalty: own.RepetitionPenalty, TopK: own.TopK, RepeatLastN: own.RepeatLastN,
 		})
-	}
-	if r.Sampling.Default != nil {
-		layers = append(layers, r.Sampling.Default)
 	}
 	var p sample.Params
 	for i := len(layers) - 1; i >= 0; i-- {

@@ -42,7 +42,8 @@ type Stream struct {
 }
 
 func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service, r *Request, l *Lease, p *prompt, began time.Time) (*Stream, error) {
-	params, err := r.sampling(&l.Spec, l.Model.Sampling())
+	own, _ := l.Model.Sampling()
+	params, err := r.sampling(&l.Spec, own)
 	if err != nil {
 		return nil, err
 	}

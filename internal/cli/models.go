@@ -234,6 +234,7 @@ type shownModel struct {
 	Licence      string       `json:"licence,omitempty"`
 	Memory       *model.Need  `json:"memory,omitempty"`
 	Context      int          `json:"context"`
+	Sampling     shownDraw    `json:"sampling"`
 	Available    int64        `json:"memory_available,omitempty"`
 }
 
@@ -267,7 +268,7 @@ func (a *app) show(_ context.Context, arg string, asJSON, template, licence bool
 		Name: d.Info.Name, Path: path, Architecture: d.Info.Type, Supported: d.Problem == nil, Container: d.Info.Container,
 		Parameters: d.Info.Parameters, Layers: d.Info.Layers, Vocabulary: max(d.Info.Vocab, d.Tokens), MaxContext: d.Info.MaxContext,
 		Quantization: d.Info.Quantization, Roles: d.Roles, FileBytes: d.FileBytes, Template: d.Info.ChatTemplate, Licence: terms,
-		Context: d.Context,
+		Context: d.Context, Sampling: drawOf(d),
 	}
 	if d.Problem != nil {
 		s.Problem = oneLine(d.Problem)
@@ -304,6 +305,43 @@ func (a *app) licence(d *model.Description, ref store.Ref, path string) string {
 	return ""
 }
 
+// shownDraw is how tokens are drawn where neither a request nor a setting under the model's name says so.
+type shownDraw struct {
+	Temperature       *float32 `json:"temperature,omitempty"`
+	TopK              *int     `json:"top_k,omitempty"`
+	TopP              *float32 `json:"top_p,omitempty"`
+	MinP              *float32 `json:"min_p,omitempty"`
+	TypicalP          *float32 `json:"typical_p,omitempty"`
+	RepetitionPenalty *float32 `json:"repetition_penalty,omitempty"`
+	RepeatLastN       *int     `json:"repeat_last_n,omitempty"`
+	Source            string   `json:"source"`
+}
+
+func drawOf(d *model.Description) shownDraw {
+	s := d.Sampling
+	return shownDraw{s.Temperature, s.TopK, s.TopP, s.MinP, s.TypicalP, s.RepetitionPenalty, s.RepeatLastN, d.SamplingSource}
+}
+
+// String names what is set, as the flags of run do.
+func (s shownDraw) String() string {
+	if s.Temperature != nil && *s.Temperature == 0 {
+		return "the most probable token"
+	}
+	var out []string
+	add := func(name string, set bool, v any) {
+		if set {
+			out = append(out, fmt.Sprintf("%s %v", name, v))
+		}
+	}
+	add("temperature", s.Temperature != nil, value(s.Temperature))
+	add("top-k", s.TopK != nil && *s.TopK > 0, value(s.TopK))
+	add("top-p", s.TopP != nil && *s.TopP < 1, value(s.TopP))
+	add("min-p", value(s.MinP) > 0, value(s.MinP))
+	add("typical-p", s.TypicalP != nil && *s.TypicalP < 1, value(s.TypicalP))
+	add("repetition-penalty", s.RepetitionPenalty != nil && *s.RepetitionPenalty != 1, value(s.RepetitionPenalty))
+	return strings.Join(out, ", ")
+}
+
 func (a *app) showText(s *shownModel) error {
 	w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
@@ -323,6 +361,7 @@ func (a *app) showText(s *shownModel) error {
 	if s.MaxContext > 0 {
 		row("Context", "%d tokens at most", s.MaxContext)
 	}
+	row("Sampling", "%s (%s)", s.Sampling, s.Sampling.Source)
 	row("Template", "%s", templateSummary(s.Template))
 	if s.Licence != "" {
 		first, _, _ := strings.Cut(s.Licence, "\n")

@@ -2,6 +2,7 @@ package family
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -82,4 +83,75 @@ func check(t *testing.T, path string, want Sampling) {
 	if got := c.Sampling(); !reflect.DeepEqual(got, want) || got.Empty() != (want == Sampling{}) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+}
+
+// TestDefaultSampling holds who is asked how to draw, in order: the checkpoint, the makers of the base model by architecture and
+// name, Baleen. Who names a temperature has the last word.
+func TestDefaultSampling(t *testing.T) {
+	for _, test := range []struct {
+		name, kind, model, config string
+		want                      Sampling
+		source                    string
+	}{
+		{
+			"nobody", "llama", "mine", `{}`,
+			Sampling{Temperature: f32(0.7), TopP: f32(0.95), MinP: f32(0.05), TopK: whole(40)},
+			"Baleen's default",
+		},
+		{
+			"the checkpoint", "qwen2", "Qwen2.5-0.5B-Instruct", `{"temperature": 0.3, "top_k": 5}`,
+			Sampling{Temperature: f32(0.3), TopK: whole(5)},
+			"generation_config.json",
+		},
+		{"a greedy checkpoint", "qwen2", "Qwen2.5", `{"do_sample": false}`, Sampling{Temperature: f32(0)}, "generation_config.json"},
+		{
+			"makers by name", "qwen2", "Qwen2.5-Coder-1.5B-Instruct-AWQ", `{}`,
+			Sampling{Temperature: f32(0.7), TopP: f32(0.8), TopK: whole(20), RepetitionPenalty: f32(1.05), RepeatLastN: whole(-1)},
+			"the makers of Qwen2.5",
+		},
+		{
+			"makers by architecture", "qwen3", "my-tune", `{}`,
+			Sampling{Temperature: f32(0.6), TopP: f32(0.95), TopK: whole(20)},
+			"the makers of Qwen3",
+		},
+		{
+			"a distillate before its base model", "qwen2", "DeepSeek-R1-Distill-Qwen-1.5B", `{}`,
+			Sampling{Temperature: f32(0.6), TopP: f32(0.95)},
+			"the makers of DeepSeek R1",
+		},
+		{
+			"a name of another architecture", "qwen2", "smollm3", `{}`,
+			Sampling{Temperature: f32(0.7), TopP: f32(0.95), MinP: f32(0.05), TopK: whole(40)},
+			"Baleen's default",
+		},
+		{
+			"what the checkpoint leaves open", "llama", "Llama-3.2-1B-Instruct", `{"top_p": 0.5}`,
+			Sampling{Temperature: f32(0.6), TopP: f32(0.5)},
+			"generation_config.json, the makers of Llama 3",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			generation := map[string]any{}
+			if err := json.Unmarshal([]byte(test.config), &generation); err != nil {
+				t.Fatal(err)
+			}
+			c := &Checkpoint{kind: test.kind, path: filepath.Join(t.TempDir(), test.model), generation: generation}
+			if got, source := c.DefaultSampling(); !reflect.DeepEqual(got, test.want) || source != test.source {
+				t.Errorf("%s of %s, want %s of %s", text(got), source, text(test.want), test.source)
+			}
+		})
+	}
+}
+
+// TestNamesOfCheckpoints: a hub's cache has the name two folders above a snapshot.
+func TestNamesOfCheckpoints(t *testing.T) {
+	c := &Checkpoint{kind: "qwen2", path: "/hub/models--Qwen--Qwen2.5-0.5B-Instruct/snapshots/0123abcd"}
+	if _, source := c.DefaultSampling(); source != "the makers of Qwen2.5" {
+		t.Errorf("%s", source)
+	}
+}
+
+func text(s Sampling) string {
+	b, _ := json.Marshal(s)
+	return string(b)
 }

@@ -26,6 +26,9 @@ type Description struct {
 	Tokens    int    // size of the vocabulary; 0 where the tokenizer cannot be read
 	Keys      int    // number of metadata keys
 
+	Sampling       family.Sampling // how tokens are drawn where a request does not say so
+	SamplingSource string          // who says that
+
 	Memory  Need
 	Context int   // that Memory is for
 	Problem error // why it cannot run here, apart from memory; nil: it can
@@ -63,6 +66,7 @@ func Describe(path string, o Options) (*Description, error) {
 	}
 	defer c.Close()
 	d := &Description{Info: c.Info()}
+	d.Sampling, d.SamplingSource = c.DefaultSampling()
 	if err := d.weights(c); err != nil {
 		return nil, err
 	}

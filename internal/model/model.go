@@ -139,8 +139,8 @@ func contextFor(info family.Info, want int) (int, error) {
 	return defaultContext, nil
 }
 
-// Sampling returns how the model's makers say that its tokens are to be drawn.
-func (m *Model) Sampling() family.Sampling { return m.checkpoint.Sampling() }
+// Sampling returns how tokens are drawn where a request does not say so, and who says that.
+func (m *Model) Sampling() (s family.Sampling, source string) { return m.checkpoint.DefaultSampling() }
 
 // StopTokens are the ids that end an answer: the tokenizer's and those of the configuration.
 func (m *Model) StopTokens() []int32 {

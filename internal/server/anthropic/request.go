@@ -134,7 +134,7 @@ var createTable = &fields.Table[request]{Name: "POST /v1/messages", Where: []map
 	},
 	{Name: "stream", Type: fields.Bool(), Doc: "answer with server-sent events", Set: func(q *request, v fields.Value) error { q.stream = v.Bool(); return nil }},
 	{Name: "stop_sequences", Type: fields.List(fields.String().Pattern(`\S`)).Len(0, maxStops), Doc: "texts that end the answer", Set: setStops},
-	{Name: "temperature", Type: fields.Number(0, 1), Doc: "0 takes the most probable token. Not given: the setting under the model's name, else what the model's makers say in its generation_config.json or GGUF keys general.sampling.*, else 1", Set: func(q *request, v fields.Value) error {
+	{Name: "temperature", Type: fields.Number(0, 1), Doc: "0 takes the most probable token. Left out: " + fields.DefaultSampling, Set: func(q *request, v fields.Value) error {
 		q.chat.Sampling.Temperature = v.Float32()
 		return nil
 	}},
@@ -339,8 +339,6 @@ func clip(s string) string {
 
 // finish makes package chat's request of what the tables have read.
 func (q *request) finish() error {
-	one := float32(1)
-	q.chat.Sampling.Default = &chat.Sampling{Temperature: &one}
 	q.defining = map[string]bool{}
 	box := toolbox{byName: map[string]*tool{}}
 	for _, v := range q.tools {

@@ -170,3 +170,7 @@ func (t *Table[T]) nearest(name string) string {
 	}
 	return "; did you mean " + best + "?"
 }
+
+// DefaultSampling ends the documents of temperature in every dialect: what counts where a request leaves it out.
+const DefaultSampling = "the setting under the model's name, else what its generation_config.json or GGUF keys general.sampling.* say, " +
+	"else what the makers of the base model recommend, else 0.7 with top_k 40, top_p 0.95 and min_p 0.05 (`baleen show` says which)"

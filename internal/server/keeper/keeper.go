@@ -279,7 +279,6 @@ func over(a, b chat.Sampling) chat.Sampling {
 	if a.LogitBias == nil {
 		a.LogitBias = b.LogitBias
 	}
-	a.Default = nil
 	return a
 }
 

@@ -39,7 +39,7 @@ const maxInt32 = math.MaxInt32
 var optionsTable = &fields.Table[options]{Name: "options", IgnoreUnknown: true, Fields: []fields.Field[options]{
 	option("num_ctx", fields.Int(0, maxInt32), "bound on prompt and answer together, in tokens; more than the model was trained for means all of it, as with Ollama; more than the server gives the model is refused", func(o *options, v fields.Value) { o.context = v.Int() }),
 	option("num_predict", fields.Int(-2, maxInt32), "most tokens of the answer; negative: until the context is full; 0: none", func(o *options, v fields.Value) { n := v.Int(); o.predict = &n }),
-	option("temperature", fields.Number(0, 10000), "where the request says nothing: the model's parameter, else what its makers say in its generation_config.json or GGUF keys general.sampling.*, else 0.8; 0 takes the most probable token", func(o *options, v fields.Value) { o.sampling.Temperature = v.Float32() }),
+	option("temperature", fields.Number(0, 10000), "0 takes the most probable token. Left out: "+fields.DefaultSampling, func(o *options, v fields.Value) { o.sampling.Temperature = v.Float32() }),
 	option("top_k", fields.Int(-maxInt32, maxInt32), "draw from the k most probable tokens; 0 or less: from all; 40 where nothing is said", func(o *options, v fields.Value) { n := v.Int(); o.sampling.TopK = &n }),
 	option("top_p", fields.Number(0, 1e9), "draw from the most probable tokens that have this probability together; 1 or more: from all; 0: the most probable one; 0.9 where nothing is said", func(o *options, v fields.Value) {
 		o.greedy = v.Float() == 0
@@ -133,11 +133,4 @@ func (o *options) maxTokens() (n int, said bool) {
 		return 0, true
 	}
 	return *o.predict, true
-}
-
-// defaults are Ollama's documented ones.
-func defaults() *chat.Sampling {
-	temperature, topP := float32(0.8), float32(0.9)
-	topK, reach := 40, 64
-	return &chat.Sampling{Temperature: &temperature, TopK: &topK, TopP: &topP, RepeatLastN: &reach}
 }

@@ -154,7 +154,6 @@ func (r *run) request(spec chat.Spec) *chat.Request {
 		Model: spec.Name, Format: r.format, Sampling: r.opts.sampling, Stop: r.opts.stop, Context: r.opts.context,
 		LogProbs: r.logProbs, Thinking: r.think, ThinkingField: "think", Effort: r.effort, KeepAlive: r.keep,
 	}
-	q.Sampling.Default = defaults()
 	if r.logProbs {
 		q.TopLogs = r.topLogs
 	}

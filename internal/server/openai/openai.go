@@ -222,6 +222,3 @@ func keepAlive(s *server.Writer) (stop func()) {
 }
 
 var one = float32(1)
-
-// defaults are those of OpenAI's documentation.
-var defaults = &chat.Sampling{Temperature: &one, TopP: &one}

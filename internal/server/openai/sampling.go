@@ -32,7 +32,7 @@ func samplingFields[T any](part func(*T) *common) []fields.Field[T] {
 		return func(c *common, v fields.Value) error { f(&c.req.Sampling, v); return nil }
 	}
 	return []fields.Field[T]{
-		field(part, "temperature", fields.Number(0, 2), "0 takes the most probable token, higher is more varied. Left out: the setting under the model's name, else what the model's makers say in its generation_config.json or GGUF keys general.sampling.*, else 1",
+		field(part, "temperature", fields.Number(0, 2), "0 takes the most probable token, higher is more varied. Left out: "+fields.DefaultSampling,
 			set(func(s *chat.Sampling, v fields.Value) { s.Temperature = v.Float32() })),
 		field(part, "top_p", fields.Number(0, 1), "choose among the most probable tokens that reach this probability together",
 			set(func(s *chat.Sampling, v fields.Value) { s.TopP = v.Float32() })),
@@ -130,6 +130,5 @@ func (c *common) check() error {
 	if c.hasOptions && !c.stream {
 		return chat.Invalidf("stream_options", "only allowed where stream is true")
 	}
-	c.req.Sampling.Default = defaults
 	return nil
 }
