@@ -65,7 +65,7 @@ func TestPenaltiesFollowFromTheTokens(t *testing.T) {
 	ask := func(n, budget int) (out []string) {
 		s, err := w.Chat.Run(t.Context(), &chat.Request{
 			Model: "scripted", Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, N: n, ThinkingBudget: budget, MaxTokens: 700,
-			Sampling: chat.Sampling{FrequencyPenalty: ptr(float32(1.5)), Seed: ptr(uint64(3))},
+			Sampling: chat.Sampling{Temperature: ptr(float32(0)), FrequencyPenalty: ptr(float32(1.5)), Seed: ptr(uint64(3))},
 		})
 		if err != nil {
 			t.Error(err)

@@ -112,6 +112,7 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 		p.text = m.Tokenizer.Decode(r.Before, false) + p.text
 	}
 	p.tokens = m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{})
+	p.tokens = m.Tokenizer.Continue(r.Said, p.tokens)
 	if len(p.tools) > 0 && prefill == "" && !forces(r.Choice) {
 		if p.answered = toolfmt.AnsweredBy(ms); p.answered != nil {
 			m.mayConclude(p, r, spans, ms[len(ms)-1].Content, parts[len(spans):])

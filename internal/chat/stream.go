@@ -110,6 +110,10 @@ func (s *Stream) Tokens() []int32 {
 	return slices.Concat(s.choices[0].tokens, s.choices[0].out, s.choices[0].stopped)
 }
 
+// AnswerTokens returns the ids that the model wrote as the first answer, without the one that ended it. It is complete
+// after Done.
+func (s *Stream) AnswerTokens() []int32 { return slices.Clone(s.choices[0].out) }
+
 // Load returns how long the request waited for its model to be loaded.
 func (s *Stream) Load() time.Duration { return s.lease.Load }
 

@@ -12,13 +12,11 @@ import (
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/cli/chatui"
-	"github.com/baleenrun/baleen/internal/model"
 )
 
 // chat talks until the input ends: in a terminal with editing and rendering, elsewhere line by line. The whole
 // conversation is sent every time: what was said before is found in the cache and not computed again.
-func (a *app) chat(ctx context.Context, m *model.Model, f *runFlags) error {
-	c := a.conversation(m, f)
+func (a *app) chat(ctx context.Context, c *conversation) error {
 	in, isFile := a.io.In.(*os.File)
 	out, outFile := a.outFile()
 	if isFile && outFile && a.io.OutTTY && a.getenv("TERM") != "dumb" {
@@ -67,10 +65,17 @@ func (a *app) plainTurn(ctx context.Context, c *conversation, line string) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	ends := "\n"
-	note, err := c.Answer(ctx, line, func(_ bool, text string) {
+	reasoning := &aside{a: a}
+	note, err := c.Answer(ctx, line, func(isReasoning bool, text string) {
+		if isReasoning {
+			reasoning.write(text)
+			return
+		}
+		reasoning.end()
 		fmt.Fprint(a.io.Out, a.printable(text))
 		ends = text
 	})
+	reasoning.end()
 	if !strings.HasSuffix(ends, "\n") {
 		fmt.Fprintln(a.io.Out)
 	}

@@ -337,7 +337,7 @@ func TestBadFilesGiveOneLine(t *testing.T) {
 
 func TestRunContinuesText(t *testing.T) {
 	model := tinyFile(t, "")
-	o := command(t, "", "run", model, "once upon a time", "-n", "5", "--stats")
+	o := command(t, "", "run", model, "once upon a time", "-n", "5", "-t", "0", "--stats")
 	if o.status != exitOK || strings.TrimSpace(o.out) == "" {
 		t.Fatalf("%+v", o)
 	}
@@ -346,10 +346,10 @@ func TestRunContinuesText(t *testing.T) {
 			t.Errorf("standard error has no %q: %q", want, o.err)
 		}
 	}
-	if again := command(t, "once upon a time\n", "run", model, "-n", "5"); again.out != o.out {
+	if again := command(t, "once upon a time\n", "run", model, "-n", "5", "-t", "0"); again.out != o.out {
 		t.Errorf("piped: %q, as an argument: %q", again.out, o.out)
 	}
-	if raw := command(t, "", "run", model, "once upon a time", "-n", "5", "--raw"); raw.out != o.out || strings.Contains(raw.err, "template") {
+	if raw := command(t, "", "run", model, "once upon a time", "-n", "5", "-t", "0", "--raw"); raw.out != o.out || strings.Contains(raw.err, "template") {
 		t.Errorf("--raw: %+v", raw)
 	}
 	if strings.Contains(o.out+o.err, "\x1b") {
@@ -377,7 +377,7 @@ func TestRunJSON(t *testing.T) {
 
 func TestPromptTooLongSaysTheCounts(t *testing.T) {
 	model := tinyFile(t, "")
-	command(t, strings.Repeat("word ", 400), "run", model, "--raw", "--context", "64").oneErrorLine(t, exitFailed, "context 64")
+	command(t, strings.Repeat("word ", 400), "run", model, "--raw", "--context", "64").oneErrorLine(t, exitFailed, "and the context of this model is 64 tokens")
 }
 
 func TestChatKeepsTheConversation(t *testing.T) {

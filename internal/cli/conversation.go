@@ -8,61 +8,55 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/baleenrun/baleen/internal/engine"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/store"
-	"github.com/baleenrun/baleen/internal/toolfmt"
 )
 
 // conversation is a chat with a model: what was said, and how answers are made.
 type conversation struct {
-	a *app
-	m *model.Model
-	f *runFlags
+	a     *app
+	svc   *chat.Service
+	lease *chat.Lease // the model stays while there is the conversation
+	m     *chat.Model
+	spec  chat.Spec
+	f     *runFlags
 
-	format   *toolfmt.Format
-	visible  map[int32]bool // control tokens that separate reasoning from the answer
-	stops    []int32
 	thinking *bool // nil: as the template has it
 	markdown bool
 
-	msgs []model.Message // beside the system message
-	said []int32         // the last prompt and what the model wrote to it
+	msgs []chat.Message // beside the system message
+	said []int32        // the last prompt and what the model wrote to it
 }
 
-func (a *app) conversation(m *model.Model, f *runFlags) *conversation {
-	c := &conversation{a: a, m: m, f: f, markdown: true, visible: map[int32]bool{}}
-	c.format = toolfmt.For(toolfmt.Hints{
-		Template: m.Info.ChatTemplate, Architecture: m.Info.Type, Name: m.Info.Name,
-		HasToken: func(t string) bool { _, ok := m.Tokenizer.ID(t); return ok },
-	})
-	for _, t := range c.format.VisibleTokens() {
-		if id, ok := m.Tokenizer.ID(t); ok {
-			c.visible[id] = true
-		}
+// conversation begins one with the model of a service.
+func (a *app) conversation(ctx context.Context, svc *chat.Service, f *runFlags) (*conversation, error) {
+	l, err := svc.Acquire(ctx, "", nil)
+	if err != nil {
+		return nil, err
 	}
-	for _, list := range [][]int32{m.Tokenizer.EOS(), m.Info.EOS} {
-		for _, id := range list {
-			c.addStop(id)
-		}
-	}
-	for _, t := range c.format.StopTokens() {
-		if id, ok := m.Tokenizer.ID(t); ok {
-			c.addStop(id)
-		}
-	}
-	return c
+	return &conversation{a: a, svc: svc, lease: l, m: l.Model, spec: l.Spec, f: f, markdown: true}, nil
 }
 
-func (c *conversation) addStop(id int32) {
-	if id >= 0 && int(id) < c.m.Plan.Vocab && !slices.Contains(c.stops, id) {
-		c.stops = append(c.stops, id)
+func (c *conversation) close() { c.lease.Release() }
+
+// request asks for the answer to a text, behind what was said.
+func (c *conversation) request(text string) *chat.Request {
+	r := &chat.Request{Sampling: c.f.chosen(), MaxTokens: c.f.maxTokens, Thinking: c.thinking}
+	if c.f.raw {
+		r.Raw, r.Prompt = true, text
+		return r
 	}
+	if c.f.system != "" {
+		r.Messages = append(r.Messages, chat.Text(chat.System, c.f.system))
+	}
+	r.Messages = append(append(r.Messages, c.msgs...), chat.Text(chat.User, text))
+	r.Said = c.said
+	return r
 }
 
 // Title says what is talked to.
@@ -76,99 +70,28 @@ func (c *conversation) Markdown() bool { return c.markdown && !c.f.raw }
 // Answer says text and hands the answer out as it comes. The answer, or what there is of it when ctx ends, becomes
 // part of the conversation; a message that cannot be answered does not. note is what is worth a line afterwards.
 func (c *conversation) Answer(ctx context.Context, text string, emit func(reasoning bool, text string)) (note string, err error) {
-	if c.f.raw {
-		return c.generate(ctx, c.m.Text(text), nil, func(k toolfmt.Kind, s string) { emit(false, s) })
-	}
-	next := append(c.msgs[:len(c.msgs):len(c.msgs)], model.Message{Role: "user", Content: text})
-	p, err := c.m.Prompt(ctx, append(c.f.before(), next...), c.thinking)
-	if err != nil {
-		return "", err
-	}
-	p.Tokens = c.m.Tokenizer.Continue(c.said, p.Tokens)
-	parser := c.format.NewParser(nil, toolfmt.Options{InReasoning: c.format.OpensReasoning(p.Text)})
-	var answer strings.Builder
-	note, err = c.generate(ctx, p.Tokens, parser, func(k toolfmt.Kind, s string) {
-		if k == toolfmt.Text {
-			answer.WriteString(s)
-		}
-		emit(k == toolfmt.Reasoning, s)
+	got, err := generate(ctx, c.svc, c.request(text), func(reasoning bool, text string) error {
+		emit(reasoning, text)
+		return nil
 	})
+	var notes []string
+	if err == nil && got.end == chat.Length {
+		notes = append(notes, c.cutOff(got))
+	}
+	if c.f.showStats && got.usage.Total > 0 {
+		notes = append(notes, got.stats(c.f.loaded))
+	}
+	note = strings.Join(notes, "\n")
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return note, err
 	}
-	c.msgs = append(next, model.Message{Role: "assistant", Content: strings.TrimSpace(answer.String())})
-	return note, err
-}
-
-// generate streams one answer. A parser, where there is one, separates reasoning from text.
-func (c *conversation) generate(ctx context.Context, tokens []int32, parser *toolfmt.Parser, emit func(toolfmt.Kind, string)) (string, error) {
-	req, err := c.f.request(tokens)
-	if err != nil {
-		return "", err
-	}
-	if parser != nil {
-		req.KeepSpecial, req.StopTokens = true, c.stops
-	}
-	stream, err := c.m.Engine.Generate(ctx, req)
-	if err != nil {
-		return "", err
-	}
-	defer stream.Close()
-	c.said = slices.Clone(tokens)
-	pass := func(events []toolfmt.Event) {
-		for _, e := range events {
-			if e.Text != "" {
-				emit(e.Kind, e.Text)
-			}
-		}
-	}
-	for {
-		ev, ok := stream.Next()
-		if !ok {
-			return "", errors.New("the stream ended without its last event")
-		}
-		text := ev.Text
-		if !ev.Done {
-			c.said = append(c.said, ev.Token)
-		}
-		if parser == nil {
-			if text != "" {
-				emit(toolfmt.Text, text)
-			}
-		} else {
-			if !ev.Done && c.m.Tokenizer.IsSpecial(ev.Token) && !c.visible[ev.Token] {
-				spelling, _ := c.m.Tokenizer.Token(ev.Token)
-				text = strings.TrimSuffix(text, spelling)
-			}
-			pass(parser.Feed(text))
-		}
-		if ev.Done {
-			if parser != nil {
-				pass(parser.End())
-			}
-			return c.ended(ev)
-		}
-	}
-}
-
-// ended says what cut an answer short, and what it took where that is wanted.
-func (c *conversation) ended(ev engine.Event) (string, error) {
-	var notes []string
-	if ev.Reason == engine.FinishLength {
-		notes = append(notes, c.a.cutOff(ev, &c.f.sampling, c.m))
-	}
-	if c.f.showStats {
-		notes = append(notes, statsText(ev.Usage, c.f.loaded, c.f.temperature > 0))
-	}
 	c.f.loaded = 0
-	note := strings.Join(notes, "\n")
-	switch ev.Reason {
-	case engine.FinishCancelled:
-		return note, context.Canceled
-	case engine.FinishError:
-		return note, ev.Err
+	if !c.f.raw && len(got.said) > 0 { // the question that was stopped before it began is not part of it
+		c.said = got.said
+		c.msgs = append(c.msgs[:len(c.msgs):len(c.msgs)], chat.Text(chat.User, text),
+			chat.Text(chat.Assistant, strings.TrimSpace(got.text)))
 	}
-	return note, nil
+	return note, err
 }
 
 // chatCommands are the words that begin a line which is not said to the model.
@@ -227,7 +150,7 @@ func (c *conversation) Command(line string) (reply, say string, quit bool) {
 		reply, err = c.load(args)
 	case "/retry":
 		if n := len(c.msgs); n >= 2 {
-			say, c.msgs = c.msgs[n-2].Content, c.msgs[:n-2]
+			say, c.msgs = textOf(c.msgs[n-2]), c.msgs[:n-2]
 		} else {
 			err = errors.New("nothing was said yet")
 		}
@@ -275,21 +198,7 @@ func (c *conversation) set(args string) (string, error) {
 			c.thinking = &on
 		}
 	case "temperature", "top-p", "top-k", "min-p", "seed", "max-tokens", "repetition-penalty":
-		flag := c.f.flags.Flags().Lookup(name)
-		old, changed := flag.Value.String(), flag.Changed
-		if value == "off" && name != "seed" || value == "random" && name == "seed" { // as /set shows them
-			err = flag.Value.Set(flag.DefValue)
-			flag.Changed = false
-			break
-		}
-		if err = c.f.flags.Flags().Set(name, value); err == nil {
-			_, err = c.f.params()
-		}
-		if err != nil {
-			_ = flag.Value.Set(old)
-			flag.Changed = changed
-			err = flagError(err)
-		}
+		err = c.f.set(name, value)
 	default:
 		return "", fmt.Errorf("there is no setting %s; /set lists them", name)
 	}
@@ -299,22 +208,25 @@ func (c *conversation) set(args string) (string, error) {
 	return name + " is set.", nil
 }
 
+// asModel stands where the model's own setting counts.
+const asModel = "default"
+
 func (c *conversation) settings() string {
 	var b strings.Builder
 	row := func(name, value string) { fmt.Fprintf(&b, "  %-20s %s\n", name, value) }
 	for _, name := range []string{"temperature", "top-p", "top-k", "min-p", "repetition-penalty", "max-tokens"} {
-		v := c.f.flags.Flags().Lookup(name).Value.String()
-		if v == "0" && name != "temperature" {
-			v = "off"
+		if flag := c.f.flags.Flags().Lookup(name); flag.Changed {
+			row(name, flag.Value.String())
+		} else {
+			row(name, asModel)
 		}
-		row(name, v)
 	}
 	seed := "random"
 	if c.f.flags.Flags().Changed("seed") {
 		seed = strconv.FormatUint(c.f.seed, 10)
 	}
 	row("seed", seed)
-	thinking := "as the model has it"
+	thinking := asModel
 	if c.thinking != nil {
 		thinking = onOrOff(*c.thinking)
 	}
@@ -352,7 +264,7 @@ func (c *conversation) show(what string) (string, error) {
 	case "conversation", "history":
 		var b strings.Builder
 		for _, m := range c.msgs {
-			fmt.Fprintf(&b, "%s: %s\n", m.Role, m.Content)
+			fmt.Fprintf(&b, "%s: %s\n", m.Role, textOf(m))
 		}
 		return strings.TrimRight(b.String(), "\n"), nil
 	}
@@ -361,10 +273,24 @@ func (c *conversation) show(what string) (string, error) {
 
 // savedChat is a conversation in a file.
 type savedChat struct {
-	Model    string          `json:"model"`
-	Saved    time.Time       `json:"saved"`
-	System   string          `json:"system,omitempty"`
-	Messages []model.Message `json:"messages"`
+	Model    string         `json:"model"`
+	Saved    time.Time      `json:"saved"`
+	System   string         `json:"system,omitempty"`
+	Messages []savedMessage `json:"messages"`
+}
+
+type savedMessage struct {
+	Role    string `json:"role"` // "user" or "assistant"
+	Content string `json:"content"`
+}
+
+// textOf is the text of a message, which has one part here.
+func textOf(m chat.Message) string {
+	var b strings.Builder
+	for _, p := range m.Parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
 }
 
 // chatFile is where a conversation of that name is kept.
@@ -421,7 +347,11 @@ func (c *conversation) save(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b, err := json.MarshalIndent(savedChat{c.m.Info.Name, time.Now().UTC().Truncate(time.Second), c.f.system, c.msgs}, "", "  ")
+	saved := savedChat{Model: c.m.Info.Name, Saved: time.Now().UTC().Truncate(time.Second), System: c.f.system, Messages: []savedMessage{}}
+	for _, m := range c.msgs {
+		saved.Messages = append(saved.Messages, savedMessage{m.Role, textOf(m)})
+	}
+	b, err := json.MarshalIndent(saved, "", "  ")
 	if err != nil {
 		return "", err
 	}
@@ -464,11 +394,13 @@ func (c *conversation) load(name string) (string, error) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
+	var msgs []chat.Message
 	for _, m := range s.Messages {
-		if m.Role != "user" && m.Role != "assistant" {
+		if m.Role != chat.User && m.Role != chat.Assistant {
 			return "", fmt.Errorf("%s has a message of role %q", path, m.Role)
 		}
+		msgs = append(msgs, chat.Text(m.Role, m.Content))
 	}
-	c.msgs, c.f.system = s.Messages, s.System
+	c.msgs, c.said, c.f.system = msgs, nil, s.System
 	return fmt.Sprintf("%d messages are loaded.", len(c.msgs)), nil
 }

@@ -103,7 +103,7 @@ func TestModelsRunInPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := command(t, "", "run", file, "once upon a time", "-n", "5")
+	want := command(t, "", "run", file, "once upon a time", "-n", "5", "-t", "0")
 	if want.status != exitOK {
 		t.Fatalf("%+v", want)
 	}
@@ -143,7 +143,7 @@ func TestModelsRunInPlace(t *testing.T) {
 	before := list()
 	env := []string{"HOME=" + home}
 	for _, name := range []string{"tiny:1b", "org/tiny", "org/tiny:Q8_0", "pub/split", filepath.Join(studio, "tiny-00002-of-00002.gguf"), studio, snapshot} {
-		o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "5")
+		o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "5", "-t", "0")
 		if o.status != exitOK || o.out != want.out {
 			t.Errorf("%s: %+v", name, o)
 		}
@@ -255,12 +255,12 @@ func TestShardsRunInHubCache(t *testing.T) {
 	if o := commandEnv(t, env, "", "verify", "org/sharded", "--reference", filepath.Join(golden, "golden.safetensors")); o.status != exitOK {
 		t.Errorf("%+v", o)
 	}
-	want := command(t, "", "run", plain, "once upon a time", "-n", "8", "--raw")
+	want := command(t, "", "run", plain, "once upon a time", "-n", "8", "-t", "0", "--raw")
 	if want.status != exitOK || strings.TrimSpace(want.out) == "" {
 		t.Fatalf("%+v", want)
 	}
 	for _, name := range []string{"org/sharded", snapshot} {
-		if o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "8", "--raw"); o.status != exitOK || o.out != want.out {
+		if o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "8", "-t", "0", "--raw"); o.status != exitOK || o.out != want.out {
 			t.Errorf("%s: %+v, want %+v", name, o, want)
 		}
 	}
@@ -623,9 +623,9 @@ func TestLinesAreAnsweredAtOnce(t *testing.T) {
 func TestSettingsTakeWhatTheyShow(t *testing.T) {
 	model := tinyFile(t, testTemplate)
 	names := []string{"temperature", "top-p", "top-k", "min-p", "repetition-penalty", "max-tokens"}
-	in := "/set seed 5\n/set seed random\n"
+	in := "/set seed 5\n/set seed random\n/set thinking on\n/set thinking default\n/show\n"
 	for _, name := range names {
-		in += "/set " + name + " 1\n/set " + name + " off\n"
+		in += "/set " + name + " 1\n/set " + name + " default\n/set " + name + " off\n"
 	}
 	var out, errs bytes.Buffer
 	status := Main([]string{"run", model, "--threads", "1", "-n", "4"}, IO{
@@ -634,7 +634,10 @@ func TestSettingsTakeWhatTheyShow(t *testing.T) {
 	if status != exitOK || strings.Contains(errs.String(), "wants") {
 		t.Fatalf("status %d: %s", status, errs.String())
 	}
-	for _, want := range []string{"temperature          0", "top-p                off", "top-k                off", "max-tokens           off", "seed                 random"} {
+	for _, want := range []string{
+		"temperature          default", "max-tokens           4", "thinking             default", "seed                 random",
+		"temperature          0", "top-p                1", "top-k                0", "repetition-penalty   1", "max-tokens           0",
+	} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("no %q in %q", want, errs.String())
 		}
@@ -653,7 +656,7 @@ func TestChatCommands(t *testing.T) {
 		t.Fatalf("status %d: %s", status, errs.String())
 	}
 	for _, want := range []string{
-		"temperature is set", "top_p is 9", "there is no setting nonsense", "temperature          0.5", "top-p                off",
+		"temperature is set", "top_p is 9", "there is no setting nonsense", "temperature          0.5", "top-p                default",
 		"2 messages are in", "2 messages are loaded", "user: hello",
 		`there is no kept conversation "early"; there are none; /save NAME keeps this one`,
 		`there is no kept conversation "nosuch"; there is talk`, "want a name; there is talk",

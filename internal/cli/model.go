@@ -1,17 +1,15 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/config"
-	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/sample"
 )
@@ -31,16 +29,6 @@ func kvType(name string) backend.KVType {
 		return backend.KVF32
 	}
 	return backend.KVF16
-}
-
-// open opens a model that was located, and shows on a terminal that it loads.
-func (a *app) open(ctx context.Context, path string, o model.Options) (*model.Model, error) {
-	if a.io.ErrTTY {
-		l := &loading{a: a, began: time.Now()}
-		o.Progress = l.set
-		defer l.clear()
-	}
-	return model.Open(ctx, path, o)
 }
 
 // loading shows how far a model is loaded, if that takes long enough to be asked.
@@ -75,90 +63,78 @@ type sampling struct {
 	repetitionPenalty float32
 	seed              uint64
 	flags             *cobra.Command
-
-	// Without flags: of models that say so.
-	typicalP, presencePenalty, frequencyPenalty float32
-	repeatLastN                                 int
-	stop                                        []string
 }
 
 func (s *sampling) register(cmd *cobra.Command) {
 	s.flags = cmd
 	f := cmd.Flags()
 	f.IntVarP(&s.maxTokens, "max-tokens", "n", 0, "most tokens to generate (default: until the context is full)")
-	f.Float32VarP(&s.temperature, "temperature", "t", 0, "0 always takes the most probable token; higher is more varied (default: 0)")
-	f.IntVar(&s.topK, "top-k", 0, "choose among the k most probable tokens (default: all)")
-	f.Float32Var(&s.topP, "top-p", 0, "choose among the most probable tokens that reach p together (default: all)")
-	f.Float32Var(&s.minP, "min-p", 0, "drop tokens with less than p times the best one's probability (default: none)")
-	f.Float32Var(&s.repetitionPenalty, "repetition-penalty", 0, "make recent tokens less probable; 1 is off (default: off)")
+	f.Float32VarP(&s.temperature, "temperature", "t", 0, "0 always takes the most probable token; higher is more varied (default: the model's own)")
+	f.IntVar(&s.topK, "top-k", 0, "choose among the k most probable tokens (default: the model's own)")
+	f.Float32Var(&s.topP, "top-p", 0, "choose among the most probable tokens that reach p together (default: the model's own)")
+	f.Float32Var(&s.minP, "min-p", 0, "drop tokens with less than p times the best one's probability (default: the model's own)")
+	f.Float32Var(&s.repetitionPenalty, "repetition-penalty", 0, "make recent tokens less probable; 1 is off (default: the model's own)")
 	f.Uint64Var(&s.seed, "seed", 0, "the same seed gives the same answer (default: a random one)")
 }
 
-func (s *sampling) params() (sample.Params, error) {
-	p := sample.Params{
-		Temperature: s.temperature, TopK: s.topK, TopP: s.topP, MinP: s.minP, RepetitionPenalty: s.repetitionPenalty,
-		Seed: s.seed, HasSeed: s.flags.Flags().Changed("seed"),
-		TypicalP: s.typicalP, PresencePenalty: s.presencePenalty, FrequencyPenalty: s.frequencyPenalty, RepeatLastN: s.repeatLastN,
-	}
+// check refuses values that cannot be, before anything is loaded.
+func (s *sampling) check() error {
+	p := sample.Params{Temperature: s.temperature, TopK: s.topK, TopP: s.topP, MinP: s.minP, RepetitionPenalty: s.repetitionPenalty}
 	if s.maxTokens < 0 {
-		return p, usagef("--max-tokens is %d, want 0 or more", s.maxTokens)
+		return usagef("--max-tokens is %d, want 0 or more", s.maxTokens)
 	}
 	if err := p.Validate(); err != nil {
-		return p, usageError{err}
+		return usageError{err}
 	}
-	return p, nil
+	return nil
 }
 
-func (s *sampling) request(tokens []int32) (*engine.Request, error) {
-	p, err := s.params()
-	return &engine.Request{Tokens: tokens, MaxTokens: s.maxTokens, Sampling: p, Stop: s.stop}, err
+// chosen is what the flags say; what they leave out is the model's to say.
+func (s *sampling) chosen() chat.Sampling {
+	var c chat.Sampling
+	flags := s.flags.Flags()
+	for name, f := range map[string]struct {
+		from float32
+		to   **float32
+	}{
+		"temperature": {s.temperature, &c.Temperature}, "top-p": {s.topP, &c.TopP}, "min-p": {s.minP, &c.MinP},
+		"repetition-penalty": {s.repetitionPenalty, &c.RepetitionPenalty},
+	} {
+		if flags.Changed(name) {
+			*f.to = new(f.from)
+		}
+	}
+	if flags.Changed("top-k") {
+		c.TopK = new(s.topK)
+	}
+	if flags.Changed("seed") {
+		c.Seed = new(s.seed)
+	}
+	return c
 }
 
-// stats writes what a request took.
-func (a *app) stats(u engine.Usage, loaded time.Duration, sampled bool) {
-	a.note("%s", statsText(u, loaded, sampled))
-}
+// offValues are what switches a flag off, where leaving it out leaves it to the model.
+var offValues = map[string]string{"temperature": "0", "top-p": "1", "top-k": "0", "min-p": "0", "repetition-penalty": "1", "max-tokens": "0"}
 
-func statsText(u engine.Usage, loaded time.Duration, sampled bool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "prompt %s", counted(u.Prompt, "token"))
-	if u.Cached > 0 {
-		fmt.Fprintf(&b, " (%d from the cache)", u.Cached)
+// set changes a flag while a chat goes on. A value that cannot be leaves it as it was.
+func (s *sampling) set(name, value string) error {
+	flag := s.flags.Flags().Lookup(name)
+	if value == "default" || value == "random" && name == "seed" {
+		flag.Changed = false
+		return flag.Value.Set(flag.DefValue)
 	}
-	if computed := u.Prompt - u.Cached; computed > 0 && u.First > u.Queue {
-		fmt.Fprintf(&b, ", %.0f tokens/s", float64(computed)/(u.First-u.Queue).Seconds())
+	if off, ok := offValues[name]; ok && value == "off" {
+		value = off
 	}
-	fmt.Fprintf(&b, "; answer %s", counted(u.Generated, "token"))
-	if u.Generated > 1 && u.Total > u.First {
-		fmt.Fprintf(&b, ", %.1f tokens/s", float64(u.Generated-1)/(u.Total-u.First).Seconds())
+	old, changed := flag.Value.String(), flag.Changed
+	err := s.flags.Flags().Set(name, value)
+	if err == nil {
+		err = s.check()
 	}
-	fmt.Fprintf(&b, "; first token after %s", u.First.Round(time.Millisecond))
-	if loaded > 0 {
-		fmt.Fprintf(&b, ", loading took %s", loaded.Round(time.Millisecond))
-	}
-	if sampled {
-		fmt.Fprintf(&b, "; seed %d", u.Seed)
-	}
-	return b.String()
-}
-
-// cutOff says what ended an answer that the model had not ended.
-func (a *app) cutOff(ev engine.Event, s *sampling, m *model.Model) string {
-	if s.maxTokens > 0 && ev.Usage.Generated >= s.maxTokens {
-		return fmt.Sprintf("the answer was cut off after %d tokens (--max-tokens)", ev.Usage.Generated)
-	}
-	return fmt.Sprintf("the answer was cut off: the context of %d tokens is full (--context makes it larger)", m.Context)
-}
-
-// finished turns the last event of a stream into an error, and says what cut an answer short.
-func (a *app) finished(ev engine.Event, s *sampling, m *model.Model) error {
-	switch ev.Reason {
-	case engine.FinishLength:
-		a.note("%s", a.cutOff(ev, s, m))
-	case engine.FinishCancelled:
-		return context.Canceled // whoever stopped it knows why
-	case engine.FinishError:
-		return ev.Err
+	if err != nil {
+		_ = flag.Value.Set(old)
+		flag.Changed = changed
+		return flagError(err)
 	}
 	return nil
 }

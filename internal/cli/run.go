@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/config"
-	"github.com/baleenrun/baleen/internal/engine"
-	"github.com/baleenrun/baleen/internal/model"
-	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
@@ -28,14 +25,16 @@ type runFlags struct {
 	asJSON      bool
 	loaded      time.Duration
 	interactive bool
-	examples    []model.Message // that a model of Ollama's was made with; they stand behind the system prompt
 }
 
 const runLong = `Answer a prompt, or chat when there is none and standard input is a terminal.
 
 One argument that is neither the name of a model, nor nearly one, nor an existing path is the
 prompt, for the default model. Piped text is the prompt, or is added below the one that was given. A model
-without a chat template, and any model with --raw, continues the text as it is.`
+without a chat template, and any model with --raw, continues the text as it is.
+
+What a model reasons before its answer is printed on standard error, dim on a terminal, and by
+--json in the field "reasoning".`
 
 const runExample = `  baleen run "What is the capital of France?"
   baleen run smollm2-135m "Write a haiku about the sea" --temperature 0.8 --seed 1
@@ -118,7 +117,7 @@ func (a *app) pipedPrompt(prompt string, has bool) (string, bool, error) {
 }
 
 func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
-	if _, err := f.params(); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	st, err := a.store()
@@ -143,29 +142,27 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 		return usagef("--json needs a prompt")
 	}
 	f.interactive = !has
-	o := a.modelOptions()
-	o.Seqs = 1
 	began := time.Now()
 	path, own, err := a.locateModel(ctx, name)
 	if err != nil {
 		return err
 	}
-	if own != nil {
-		if err := f.adopt(*own); err != nil {
-			return fmt.Errorf("%s: %v", name, err) // whatever it is, it is no mistake in the command line
-		}
-	}
-	m, err := a.open(ctx, path, o)
+	svc, err := a.openChat(ctx, path, own)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
+	defer svc.Pool().Close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
 	f.loaded = time.Since(began)
-	if !m.HasTemplate && !f.raw {
+	c, err := a.conversation(ctx, svc, f)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if !c.m.HasTemplate && !f.raw {
 		if f.system != "" {
-			return usagef("--system needs a chat template, which %s does not have", m.Info.Name)
+			return usagef("--system needs a chat template, which %s does not have", c.m.Info.Name)
 		}
-		a.note("%s is a base model without a chat template: it continues the text", m.Info.Name)
+		a.note("%s is a base model without a chat template: it continues the text", c.m.Info.Name)
 		f.raw = true
 	} else if f.raw && f.system != "" {
 		return usagef("--system and --raw exclude each other")
@@ -173,115 +170,48 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	if own != nil && !f.raw && !f.flags.Flags().Changed("system") {
 		f.system = own.System
 	}
-	if f.interactive {
-		return a.chat(ctx, m, f)
+	switch {
+	case f.interactive:
+		return a.chat(ctx, c)
+	case f.asJSON:
+		return a.answerJSON(ctx, c, prompt)
 	}
-	tokens, err := f.tokens(ctx, m, f.opening(prompt))
-	if err != nil {
-		return err
-	}
-	if f.asJSON {
-		return a.answerJSON(ctx, m, tokens, f)
-	}
-	_, err = a.answer(ctx, m, tokens, f)
-	return err
+	return a.answer(ctx, c, prompt)
 }
 
-// adopt takes over the settings that a model of Ollama's has beside its weights, where no flag says otherwise: without them, it
-// would not be the model that it is there and behind a server. Its system prompt waits until it is known whether there is a
-// template for it.
-func (f *runFlags) adopt(m store.Model) error {
-	flags := f.flags.Flags()
-	set := func(flag string, given bool, value string) error {
-		if !given || flags.Changed(flag) {
+// answer streams one answer to standard output; what a model reasons before stands on standard error.
+func (a *app) answer(ctx context.Context, c *conversation, prompt string) error {
+	last := ""
+	reasoning := &aside{a: a}
+	defer reasoning.end()
+	got, err := generate(ctx, c.svc, c.request(prompt), func(isReasoning bool, text string) error {
+		if isReasoning {
+			reasoning.write(text)
 			return nil
 		}
-		return flags.Set(flag, value)
+		reasoning.end()
+		last = text
+		_, err := io.WriteString(a.io.Out, a.printable(text))
+		return err
+	})
+	reasoning.end()
+	if err == nil || last != "" {
+		if !strings.HasSuffix(last, "\n") {
+			fmt.Fprintln(a.io.Out)
+		}
 	}
-	number := func(flag string, v *float32) error {
-		return set(flag, v != nil, fmt.Sprint(value(v)))
+	return a.ended(c, got, err)
+}
+
+// ended says what cut an answer short, and what it took where that is wanted.
+func (a *app) ended(c *conversation, got answered, err error) error {
+	if c.f.showStats && got.usage.Total > 0 {
+		a.note("%s", got.stats(c.f.loaded))
 	}
-	spec := models.SpecOf(m)
-	own := spec.Sampling
-	err := errors.Join(
-		number("temperature", own.Temperature), number("top-p", own.TopP), number("min-p", own.MinP),
-		number("repetition-penalty", own.RepetitionPenalty),
-		set("top-k", own.TopK != nil, strconv.Itoa(max(0, value(own.TopK)))),
-		set("seed", own.Seed != nil, strconv.FormatUint(value(own.Seed), 10)),
-		set("max-tokens", spec.MaxTokens > 0, strconv.Itoa(spec.MaxTokens)),
-	)
-	f.typicalP, f.presencePenalty, f.frequencyPenalty = value(own.TypicalP), value(own.PresencePenalty), value(own.FrequencyPenalty)
-	f.repeatLastN, f.stop = value(own.RepeatLastN), spec.Stop
-	for _, t := range m.Messages {
-		f.examples = append(f.examples, model.Message{Role: t.Role, Content: t.Content})
-	}
-	if err == nil {
-		_, err = f.params()
+	if err == nil && got.end == chat.Length {
+		a.note("%s", c.cutOff(got))
 	}
 	return err
-}
-
-// value is what p points to, or zero.
-func value[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
-// before is what stands before a conversation.
-func (f *runFlags) before() []model.Message {
-	var msgs []model.Message
-	if f.system != "" {
-		msgs = append(msgs, model.Message{Role: "system", Content: f.system})
-	}
-	return append(msgs, f.examples...)
-}
-
-// opening is a conversation's begin.
-func (f *runFlags) opening(prompt string) []model.Message {
-	return append(f.before(), model.Message{Role: "user", Content: prompt})
-}
-
-// tokens renders a conversation; in raw mode it is the last message's text.
-func (f *runFlags) tokens(ctx context.Context, m *model.Model, msgs []model.Message) ([]int32, error) {
-	if f.raw {
-		return m.Text(msgs[len(msgs)-1].Content), nil
-	}
-	return m.Chat(ctx, msgs)
-}
-
-// answer streams one answer to standard output and returns it.
-func (a *app) answer(ctx context.Context, m *model.Model, tokens []int32, f *runFlags) (string, error) {
-	req, err := f.request(tokens)
-	if err != nil {
-		return "", err
-	}
-	stream, err := m.Engine.Generate(ctx, req)
-	if err != nil {
-		return "", err
-	}
-	defer stream.Close()
-	var text strings.Builder
-	for {
-		ev, ok := stream.Next()
-		if !ok {
-			return text.String(), errors.New("the stream ended without its last event")
-		}
-		text.WriteString(ev.Text)
-		if _, err := io.WriteString(a.io.Out, a.printable(ev.Text)); err != nil {
-			return text.String(), err
-		}
-		if ev.Done {
-			if !strings.HasSuffix(text.String(), "\n") {
-				fmt.Fprintln(a.io.Out)
-			}
-			if f.showStats {
-				a.stats(ev.Usage, f.loaded, f.temperature > 0)
-			}
-			return text.String(), a.finished(ev, &f.sampling, m)
-		}
-	}
 }
 
 // printable keeps a model from steering the terminal: control characters other than line breaks and tabs are left
@@ -290,6 +220,10 @@ func (a *app) printable(s string) string {
 	if !a.io.OutTTY {
 		return s
 	}
+	return withoutControls(s)
+}
+
+func withoutControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
 			return -1
@@ -300,14 +234,16 @@ func (a *app) printable(s string) string {
 
 // runResult is what "run --json" prints.
 type runResult struct {
-	Model  string  `json:"model"`
-	Text   string  `json:"text"`
-	Tokens []int32 `json:"tokens"`
-	Finish string  `json:"finish"` // "stop" or "length"
-	Usage  struct {
+	Model     string  `json:"model"`
+	Text      string  `json:"text"`                // of the answer
+	Reasoning string  `json:"reasoning,omitempty"` // before it
+	Tokens    []int32 `json:"tokens"`              // of both
+	Finish    string  `json:"finish"`              // "stop" or "length"
+	Usage     struct {
 		Prompt    int `json:"prompt_tokens"`
 		Cached    int `json:"cached_tokens"`
 		Generated int `json:"generated_tokens"`
+		Reasoning int `json:"reasoning_tokens,omitempty"` // of the generated ones
 	} `json:"usage"`
 	Seed    uint64  `json:"seed"`
 	LoadMS  float64 `json:"load_ms"`
@@ -315,35 +251,26 @@ type runResult struct {
 	TotalMS float64 `json:"total_ms"`
 }
 
-func (a *app) answerJSON(ctx context.Context, m *model.Model, tokens []int32, f *runFlags) error {
-	req, err := f.request(tokens)
-	if err != nil {
-		return err
-	}
-	stream, err := m.Engine.Generate(ctx, req)
-	if err != nil {
-		return err
-	}
-	r := runResult{Model: m.Info.Name, Tokens: []int32{}}
-	var text strings.Builder
-	var last engine.Event
-	for ev := range stream.All() {
-		text.WriteString(ev.Text)
-		if ev.Done {
-			last = ev
-		} else {
-			r.Tokens = append(r.Tokens, ev.Token)
-		}
-	}
-	if f.showStats {
-		a.stats(last.Usage, f.loaded, f.temperature > 0)
-	}
-	if err := a.finished(last, &f.sampling, m); err != nil {
+func (a *app) answerJSON(ctx context.Context, c *conversation, prompt string) error {
+	got, err := generate(ctx, c.svc, c.request(prompt), func(bool, string) error { return nil })
+	if err := a.ended(c, got, err); err != nil {
 		return err
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	r.Text, r.Finish, r.Seed = text.String(), last.Reason.String(), last.Usage.Seed
-	r.Usage.Prompt, r.Usage.Cached, r.Usage.Generated = last.Usage.Prompt, last.Usage.Cached, last.Usage.Generated
-	r.LoadMS, r.FirstMS, r.TotalMS = ms(f.loaded), ms(last.Usage.First), ms(last.Usage.Total)
+	u := got.usage
+	r := runResult{Model: c.m.Info.Name, Text: got.text, Reasoning: got.reasoning, Tokens: got.tokens, Finish: "stop", Seed: u.Seed}
+	if got.end == chat.Length {
+		r.Finish = "length"
+	}
+	r.Usage.Prompt, r.Usage.Cached, r.Usage.Generated, r.Usage.Reasoning = u.Prompt, u.Cached, u.Generated, u.Reasoning
+	r.LoadMS, r.FirstMS, r.TotalMS = ms(c.f.loaded), ms(u.First), ms(u.Total)
 	return a.writeJSON(r)
+}
+
+// value is what p points to, or zero.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
