@@ -161,7 +161,7 @@ func TestParseScopes(t *testing.T) {
 }
 
 func TestHostsAndOrigins(t *testing.T) {
-	h := &Hosts{Names: []string{"box.lan"}, Origins: []string{"https://ui.example.org/"}}
+	h := &Hosts{Names: []string{"box.lan"}, Origins: []string{"https://ui.example.org/", "moz-extension://*", "chrome-extension://*"}}
 	wide := &Hosts{Addresses: true}
 	for _, c := range []struct {
 		h    *Hosts
@@ -208,7 +208,11 @@ func TestHostsAndOrigins(t *testing.T) {
 		{"localhost:1", "http://ui.example.org", false, false},
 		{"localhost:1", "https://ui.example.org.evil.org", false, false},
 		{"localhost:1", "null", false, false},
-		{"localhost:1", "chrome-extension://localhost:1", false, false},
+		{"localhost:1", "chrome-extension://abcdefghijklmnop", true, true},
+		{"localhost:1", "moz-extension://5d1e-4a", true, true},
+		{"localhost:1", "moz-extension://", false, false},
+		{"localhost:1", "xmoz-extension://5d1e-4a", false, false},
+		{"localhost:1", "safari-web-extension://localhost:1", false, false},
 		{"localhost:1", "http://%zz", false, false},
 	} {
 		r := request("Origin", c.origin)

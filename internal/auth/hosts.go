@@ -17,7 +17,8 @@ type Hosts struct {
 	Names     []string
 	Addresses bool
 	// Origins are those of web pages that may call, such as https://chat.example.org. Pages that the server itself
-	// served are always allowed. "*" allows all.
+	// served are always allowed. "*" allows all, and SCHEME://* all of a scheme: browsers give each installed extension an
+	// origin such as moz-extension://UUID, which nobody knows before.
 	Origins []string
 }
 
@@ -69,6 +70,11 @@ func (h *Hosts) OriginAllowed(r *http.Request) (allowed, cors bool) {
 	for _, o := range h.Origins {
 		if o == "*" || strings.EqualFold(strings.TrimRight(o, "/"), origin) {
 			return true, true
+		}
+		if scheme, ok := strings.CutSuffix(o, "://*"); ok {
+			if s, host, ok := strings.Cut(origin, "://"); ok && host != "" && strings.EqualFold(s, scheme) {
+				return true, true
+			}
 		}
 	}
 	u, err := url.Parse(origin)

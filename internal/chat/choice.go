@@ -111,7 +111,8 @@ func (c *choice) start() error {
 		Progress:    r.Progress && c.index == 0 && len(c.out) == 0,
 		StopTokens:  append(append([]int32(nil), s.prompt.promptFormat.stops...), s.prompt.extraStops...),
 		KeepSpecial: true,
-		CacheSalt:   r.CacheSalt,
+		CacheSalt:   s.trace.cacheSalt(r.CacheSalt),
+		Caller:      s.trace.Caller,
 	}
 	switch {
 	case c.limit == 0:

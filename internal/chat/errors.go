@@ -33,12 +33,15 @@ const (
 	BadMethod                 // the route exists, for other methods
 	SlowBody                  // the body did not come in time
 	Upstream                  // another server, from which a model is fetched, failed or refused; Msg
+	RateLimited               // the caller has its share of what is full already; RetryAfter
+	NoSpace                   // a disk is full; Msg
 )
 
 var kinds = [...]string{
 	Internal: "internal", Invalid: "invalid", Unsupported: "unsupported", UnknownModel: "unknown model", PromptTooLong: "prompt too long",
 	Overloaded: "overloaded", Unavailable: "unavailable", Timeout: "timeout", Cancelled: "cancelled", Unauthorized: "unauthorized",
 	Forbidden: "forbidden", BodyTooLarge: "body too large", NotFound: "not found", BadMethod: "method not allowed", SlowBody: "slow body", Upstream: "upstream failed",
+	RateLimited: "rate limited", NoSpace: "no space",
 }
 
 // String names the kind for logs.
@@ -78,6 +81,8 @@ func (e *Error) Message() string {
 			thousands(e.Tokens), thousands(e.Context))
 	case Overloaded:
 		return fmt.Sprintf("the server is busy: try again in %d seconds", e.RetrySeconds())
+	case RateLimited:
+		return fmt.Sprintf("too many requests of this key are in work: try again in %d seconds", e.RetrySeconds())
 	case Unavailable:
 		return "the server is stopping"
 	case SlowBody:

@@ -32,6 +32,8 @@ func (l *Loader) fit(info family.Info) model.Options {
 		if info.MaxContext > 0 {
 			o.Context = min(o.Context, info.MaxContext)
 		}
+	} else if info.MaxContext > 0 { // of several models each gets what it was trained for
+		o.Context = min(o.Context, info.MaxContext)
 	}
 	if o.CacheTokens == 0 {
 		o.CacheTokens = max(serveCache, o.Context)

@@ -58,7 +58,7 @@ type Request struct {
 	KeepAlive *time.Duration // how long the model stays loaded afterwards; negative: for good; nil: the server's rule
 	Deadline  time.Time      // zero: the server's limit alone
 	Progress  bool           // report how far the prompt is: see PrefillDelta
-	CacheSalt string         // prompts share cached prefixes only under the same salt
+	CacheSalt string         // prompts share cached prefixes only under the same salt, and that of the caller (Trace.Salt)
 	Continue  bool           // the last assistant message is the begin of the answer and is continued
 }
 

@@ -73,9 +73,12 @@ func (s *Service) Acquire(ctx context.Context, name string, keep *time.Duration)
 	}
 	TraceOf(ctx).model(spec.Name)
 	began := time.Now()
-	l, err := s.o.Pool.Acquire(ctx, spec.Path, keep)
+	l, err := s.o.Pool.Lend(ctx, spec.Path, pool.Use{Keep: keep, By: TraceOf(ctx).decides(), Name: spec.Name})
 	if err != nil {
 		return nil, poolError(spec.Name, err)
+	}
+	if !l.Heeded {
+		TraceOf(ctx).Notice("keep_alive has no effect: this key does not have the scope manage, and another one loaded the model")
 	}
 	return &Lease{Spec: spec, Model: l.Model, Load: time.Since(began), l: l}, nil
 }
@@ -86,7 +89,14 @@ func (s *Service) Unload(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return s.o.Pool.Unload(spec.Path), nil
+	was, err := s.o.Pool.Unload(spec.Path, TraceOf(ctx).decides())
+	if err != nil {
+		return was, &Error{
+			Kind: Forbidden, Model: spec.Name, Err: err,
+			Msg: "this key does not have the scope manage, and so unloads only what it loaded; model " + spec.Name + " was loaded by another one",
+		}
+	}
+	return was, nil
 }
 
 func poolError(name string, err error) error {
@@ -242,7 +252,11 @@ func engineError(err error) error {
 	case errors.As(err, &req):
 		return &Error{Kind: Invalid, Field: req.Field, Msg: req.Problem, Err: err}
 	case errors.As(err, &full):
-		return &Error{Kind: Overloaded, RetryAfter: 2 * time.Second, Msg: full.Error(), Err: err}
+		kind := Overloaded
+		if full.Shared {
+			kind = RateLimited
+		}
+		return &Error{Kind: kind, RetryAfter: 2 * time.Second, Msg: full.Error(), Err: err}
 	case errors.Is(err, engine.ErrClosed):
 		return &Error{Kind: Unavailable, Err: err}
 	}

@@ -2,6 +2,9 @@ package chat
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -9,11 +12,16 @@ import (
 type Trace struct {
 	ID     string // of the request
 	Caller string // whose request it is: different for each API key, "" where none is needed
+	// Guest says that the caller decides of no models but those that it made load how long they stay.
+	Guest bool
+	// Salt keeps the caller's prompts apart: cached prefixes are shared only under the same. "": with all who have none.
+	Salt string
 	// Record keeps a step of the request for later reading; nil: nothing is kept.
 	Record func(name string, data []byte)
 
 	mu      sync.Mutex
 	summary Summary
+	notices []string
 }
 
 // A Summary is what a Trace knows. A request that ran several streams sums their counts.
@@ -52,6 +60,39 @@ func (t *Trace) Fail(err *Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.summary.Err, t.summary.End = err, err.Kind.String()
+}
+
+// Notice notes what a client should know of its request beside the answer; see Notices.
+func (t *Trace) Notice(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Contains(t.notices, text) {
+		t.notices = append(t.notices, text)
+	}
+}
+
+// Notices returns what was noted, in order.
+func (t *Trace) Notices() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.notices)
+}
+
+// decides is who decides how long models stay, as pool.Use has it.
+func (t *Trace) decides() string {
+	if t.Guest {
+		return t.Caller
+	}
+	return ""
+}
+
+// cacheSalt is what a request's cached prefixes lie under: no other pair of caller and field gives the same.
+func (t *Trace) cacheSalt(field string) string {
+	if t.Salt == "" && field == "" {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(t.Salt), t.Salt, field))
+	return string(sum[:])
 }
 
 func (t *Trace) model(name string) {

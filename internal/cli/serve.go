@@ -79,6 +79,7 @@ type serveFlags struct {
 	queue, maxActive       int
 	maxBody                string
 	record, conclude       string
+	shareCache             bool
 }
 
 const serveLong = `Answer requests over HTTP, by the APIs of OpenAI, Anthropic and Ollama.
@@ -119,7 +120,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringArrayVar(&f.apiKeys, "api-key", nil, "key that requests must bring; may be repeated [$BALEEN_API_KEY]")
 	fs.StringVar(&f.keyFile, "api-key-file", "", "file with such keys, one a line")
 	fs.StringArrayVar(&f.allowHosts, "allow-host", nil, "name under which clients reach this server, beside localhost; may be repeated")
-	fs.StringArrayVar(&f.allowPages, "allow-origin", nil, "web pages that may call, such as https://chat.example.org; may be repeated")
+	fs.StringArrayVar(&f.allowPages, "allow-origin", nil, "web pages that may call, such as https://chat.example.org, or moz-extension://* and chrome-extension://* for extensions of a browser; may be repeated")
 	fs.StringVar(&f.tlsCert, "tls-cert", "", "certificate file: listen with TLS")
 	fs.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key file")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text, or json with times in seconds")
@@ -133,6 +134,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.IntVar(&f.queue, "max-queue", 512, "answers of one model that may wait")
 	fs.IntVar(&f.maxActive, "max-requests", 1024, "requests in work at once, waiting ones included")
 	fs.StringVar(&f.maxBody, "max-body", "32MiB", "largest request body")
+	fs.BoolVar(&f.shareCache, "share-cache", false, "let API keys share the cached beginnings of prompts, so that each can tell what others sent")
 	fs.StringVar(&f.conclude, "conclude", "auto", "ask a model that makes a call again, when it got the result, to answer instead: auto, repeats or never")
 	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
 	a.settings(cmd, config.Threads, config.Context, config.KV, config.CPU)
@@ -246,7 +248,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version,
 		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k)}, // the APIs that it speaks
 		Hosts:    auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
-		MaxBody:  maxBody, MaxActive: f.maxActive, RecordDir: f.record,
+		MaxBody:  maxBody, MaxActive: f.maxActive, ShareCache: f.shareCache, RecordDir: f.record,
 	})
 	if err != nil {
 		return err

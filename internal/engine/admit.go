@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/baleenrun/baleen/internal/kv"
 )
@@ -13,8 +14,8 @@ const (
 	resumeRoom = 256
 )
 
-// admit moves sequences into the running batch: first those that were swapped out, then those that wait, each in
-// order. One that does not fit yet keeps those behind it waiting, so that none starves.
+// admit moves sequences into the running batch: first those that were swapped out, in order, then those that wait, by
+// turns of their callers. One that does not fit yet keeps those behind it waiting, so that none starves.
 func (e *Engine) admit() {
 	for len(e.swapped) > 0 && len(e.running) < e.maxRunning {
 		s := e.swapped[0]
@@ -28,16 +29,19 @@ func (e *Engine) admit() {
 		return
 	}
 	for len(e.waiting) > 0 && len(e.running) < e.maxRunning {
-		s := e.waiting[0]
+		i := e.turns.next(e.waiting)
+		s := e.waiting[i]
 		if !e.open(s) {
 			if len(e.running) == 0 {
-				e.waiting = e.waiting[1:]
+				e.waiting = slices.Delete(e.waiting, i, i+1)
 				e.finish(s, FinishError, fmt.Errorf("engine: %d tokens do not fit into an empty cache", len(s.tokens)))
 				continue
 			}
 			return
 		}
-		e.waiting = e.waiting[1:]
+		e.waiting = slices.Delete(e.waiting, i, i+1)
+		e.turns.took(s)
+		e.leaveQueue(s)
 		e.running = insert(e.running, s)
 	}
 }

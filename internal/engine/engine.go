@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/backend"
+	"github.com/baleenrun/baleen/internal/fairshare"
 	"github.com/baleenrun/baleen/internal/kv"
 	"github.com/baleenrun/baleen/internal/plan"
 	"github.com/baleenrun/baleen/internal/sample"
@@ -40,6 +41,7 @@ type Engine struct {
 	swapped []*sequence
 	budget  prefillBudget
 	stats   Stats
+	turns   turns
 
 	// The step's, made at load.
 	batch                  backend.Batch
@@ -51,6 +53,7 @@ type Engine struct {
 	row                    []float32
 
 	// Between callers and the engine goroutine.
+	places   *fairshare.Shares // of requests that wait to be admitted, those in the inbox included
 	wakeup   chan struct{}
 	stopped  chan struct{} // closed when the goroutine has ended
 	closing  sync.Once
@@ -58,7 +61,6 @@ type Engine struct {
 
 	mu     sync.Mutex
 	inbox  []*sequence
-	queued int // requests that wait, those in the inbox included
 	order  uint64
 	closed bool
 	public Stats
@@ -100,6 +102,8 @@ func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, err
 		need:       make([]int, len(p.Groups)),
 		scratch:    sample.NewScratch(p.Vocab),
 		row:        make([]float32, p.Vocab),
+		turns:      turns{last: map[string]uint64{}},
+		places:     fairshare.New(int64(o.MaxQueue)),
 		wakeup:     make(chan struct{}, 1),
 		stopped:    make(chan struct{}),
 	}
@@ -202,7 +206,6 @@ func (e *Engine) publish(d time.Duration) {
 	copy(groups, st.Groups)
 	e.public = *st
 	e.public.Groups = groups
-	e.queued = len(e.waiting) + len(e.inbox)
 	e.mu.Unlock()
 }
 

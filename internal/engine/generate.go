@@ -16,19 +16,21 @@ func (e *Engine) Generate(ctx context.Context, r *Request) (*Stream, error) {
 		return nil, err
 	}
 	s := e.newSequence(ctx, r)
+	if r.Priority <= 0 {
+		ok, others := e.places.Take(r.Caller, 1)
+		if !ok {
+			return nil, &QueueFull{Waiting: int(e.places.Total()), Limit: e.o.MaxQueue, Shared: others}
+		}
+		s.placed = true
+	}
 	e.mu.Lock()
-	switch {
-	case e.closed:
+	if e.closed {
 		e.mu.Unlock()
+		e.leaveQueue(s)
 		return nil, ErrClosed
-	case e.queued >= e.o.MaxQueue && r.Priority <= 0:
-		n := e.queued
-		e.mu.Unlock()
-		return nil, &QueueFull{Waiting: n, Limit: e.o.MaxQueue}
 	}
 	s.order = e.order
 	e.order++
-	e.queued++
 	s.unwatch = context.AfterFunc(ctx, s.stream.Close)
 	e.inbox = append(e.inbox, s)
 	e.mu.Unlock()

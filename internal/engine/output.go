@@ -85,6 +85,7 @@ func (e *Engine) finish(s *sequence, reason FinishReason, err error) {
 // finishAt returns a sequence's memory, keeping what is known to be right in the cache, and closes its stream.
 func (e *Engine) finishAt(s *sequence, ev Event) {
 	s.done = true
+	e.leaveQueue(s)
 	if s.mem != nil {
 		keep := ev.Reason != FinishError
 		s.mem.Close(s.tokens[:s.mem.Len()], keep)

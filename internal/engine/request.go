@@ -46,6 +46,9 @@ type Request struct {
 	Progress bool
 
 	CacheSalt string // requests share cached prefixes only with those of the same salt
+	// Caller is whose request it is. Callers take turns at being admitted, and none can take the others' places in the
+	// queue: see package fairshare. It changes no token.
+	Caller string
 	// Priority: a waiting request of a higher one is admitted first. One above 0 is not refused because too many wait:
 	// it goes on with what was begun.
 	Priority int
@@ -138,9 +141,15 @@ type BadRequest struct{ Field, Problem string }
 func (e *BadRequest) Error() string { return e.Field + ": " + e.Problem }
 
 // QueueFull refuses a request because too many wait.
-type QueueFull struct{ Waiting, Limit int }
+type QueueFull struct {
+	Waiting, Limit int
+	Shared         bool // other callers wait, too: this one has its share of the places already
+}
 
 func (e *QueueFull) Error() string {
+	if e.Shared {
+		return fmt.Sprintf("%d requests wait, at most %d may, and this caller has its share of them: try again later", e.Waiting, e.Limit)
+	}
 	return fmt.Sprintf("%d requests wait, at most %d may: try again later", e.Waiting, e.Limit)
 }
 

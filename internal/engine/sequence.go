@@ -33,6 +33,7 @@ type sequence struct {
 	logitsAt int       // the next prompt position whose logits are wanted; prompt: none
 	ready    int       // most that was ever computed or cached of it: what is computed again is counted once
 	admitted bool
+	placed   bool // has a place in the queue
 	done     bool
 	usage    Usage
 

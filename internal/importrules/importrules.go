@@ -36,6 +36,7 @@ var forbidden = []rule{
 	{"internal/family", "net/http", "a checkpoint is a file, not a download"},
 	{"internal/model", "internal/cli", "commands call the model, not the other way round"},
 	{"internal/model", "internal/server", "opening a model serves no protocol"},
+	{"internal/fairshare", "internal", "who shares with whom does not depend on what is shared"},
 	{"internal/pool", "internal", "what is kept loaded comes in as a type parameter"},
 	{"internal/auth", "internal", "who may ask does not depend on what is asked"},
 	{"internal/toolfmt", "internal/tokenizer", "calls are text, not ids"},

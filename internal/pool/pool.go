@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -60,6 +61,8 @@ type entry[M Model] struct {
 	leases  int
 	waiters int
 	keep    *time.Duration // nil: the pool's
+	owner   string         // who decides how long it stays, see Use.By
+	names   []string       // by which it was asked for, the first first
 	since   time.Time      // loaded
 	used    time.Time      // last use ended or began
 	expires time.Time      // zero: never, or in use
@@ -100,21 +103,38 @@ func New[M Model](o Options[M]) *Pool[M] {
 	return p
 }
 
+// A Use says what a lease is for.
+type Use struct {
+	// Keep is how long the model stays after this lease (0: it goes at once, negative: for good); nil leaves what an
+	// earlier lease of this load said.
+	Keep *time.Duration
+	// By is who asks. Whoever made a model load decides how long it stays, and those who ask as "" decide that of every
+	// model: Keep of others is not heeded.
+	By string
+	// Name is what the model was asked for by: see Status.Names.
+	Name string
+}
+
 // A Lease is the right to use a model until Release.
 type Lease[M Model] struct {
-	Model M
-	Cold  bool // this lease waited for the model to be loaded
+	Model  M
+	Cold   bool // this lease waited for the model to be loaded
+	Heeded bool // Use.Keep was heeded, or nil
 
 	p    *Pool[M]
 	e    *entry[M]
 	once sync.Once
 }
 
-// Acquire lends the model of a key and loads it first where that is needed; many callers wait for one load, and
-// nobody for the load of another key. keep is how long the model stays after this lease (0: it goes at once,
-// negative: for good); nil leaves what an earlier lease of this load said.
+// Acquire is Lend for those who may decide about every model.
 func (p *Pool[M]) Acquire(ctx context.Context, key string, keep *time.Duration) (*Lease[M], error) {
-	e, cold, err := p.enter(ctx, key, keep)
+	return p.Lend(ctx, key, Use{Keep: keep})
+}
+
+// Lend lends the model of a key and loads it first where that is needed; many callers wait for one load, and nobody for
+// the load of another key.
+func (p *Pool[M]) Lend(ctx context.Context, key string, u Use) (*Lease[M], error) {
+	e, cold, err := p.enter(ctx, key, u)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +153,27 @@ func (p *Pool[M]) Acquire(ctx context.Context, key string, keep *time.Duration) 
 	e.leases++
 	p.stopTimer(e)
 	e.used = time.Now()
+	heeded := u.Keep == nil || e.obeys(u.By)
 	p.mu.Unlock()
-	return &Lease[M]{Model: e.model, Cold: cold, p: p, e: e}, nil
+	return &Lease[M]{Model: e.model, Cold: cold, Heeded: heeded, p: p, e: e}, nil
+}
+
+// obeys reports whether somebody decides how long the model stays.
+func (e *entry[M]) obeys(by string) bool { return by == "" || by == e.owner }
+
+// maxNames bounds what is noted of the names of one model.
+const maxNames = 64
+
+// note takes over what a lease says, except for the time that the model stays where others decide that.
+func (e *entry[M]) note(u Use) {
+	if u.Name != "" && len(e.names) < maxNames && !slices.Contains(e.names, u.Name) {
+		e.names = append(e.names, u.Name)
+	}
+	if u.Keep == nil || !e.obeys(u.By) {
+		return
+	}
+	e.keep, e.owner = new(*u.Keep), u.By
+	e.leaving = false
 }
 
 // leave takes back a waiter that did not get a lease.
@@ -149,7 +188,7 @@ func (p *Pool[M]) leave(e *entry[M]) {
 
 // enter finds the entry of a key, or starts to load it, and counts the caller as a waiter. It waits while the
 // entry is being closed.
-func (p *Pool[M]) enter(ctx context.Context, key string, keep *time.Duration) (e *entry[M], cold bool, err error) {
+func (p *Pool[M]) enter(ctx context.Context, key string, u Use) (e *entry[M], cold bool, err error) {
 	var least, want int64
 	known := false
 	for {
@@ -168,10 +207,7 @@ func (p *Pool[M]) enter(ctx context.Context, key string, keep *time.Duration) (e
 				continue
 			}
 			e.waiters++
-			if keep != nil {
-				e.keep = new(*keep)
-				e.leaving = false
-			}
+			e.note(u)
 			cold := !e.loaded
 			p.mu.Unlock()
 			return e, cold, nil
@@ -204,10 +240,8 @@ func (p *Pool[M]) enter(ctx context.Context, key string, keep *time.Duration) (e
 			}
 			continue
 		}
-		e := &entry[M]{key: key, ready: make(chan struct{}), waiters: 1, bytes: room}
-		if keep != nil {
-			e.keep = new(*keep)
-		}
+		e := &entry[M]{key: key, ready: make(chan struct{}), waiters: 1, bytes: room, owner: u.By}
+		e.note(u)
 		p.entries[key] = e
 		p.used += room
 		p.count++
@@ -370,13 +404,19 @@ func (p *Pool[M]) shut(e *entry[M]) {
 	p.announce()
 }
 
-// Unload closes a model as soon as nobody uses it. It reports whether the model was there.
-func (p *Pool[M]) Unload(key string) bool {
+// ErrNotYours refuses to unload a model that somebody else made load.
+var ErrNotYours = errors.New("pool: the model was loaded by somebody else")
+
+// Unload closes a model as soon as nobody uses it. It reports whether the model was there. by is as in Use.
+func (p *Pool[M]) Unload(key, by string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.entries[key]
-	if e == nil {
-		return false
+	switch {
+	case e == nil:
+		return false, nil
+	case !e.obeys(by):
+		return true, ErrNotYours
 	}
 	if !e.leaving {
 		if e.leases > 0 || e.waiters > 0 || !e.loaded {
@@ -387,12 +427,13 @@ func (p *Pool[M]) Unload(key string) bool {
 			go p.shut(e)
 		}
 	}
-	return true
+	return true, nil
 }
 
 // Status describes a model of the pool.
 type Status struct {
 	Key     string
+	Names   []string // by which it was asked for since it was loaded, the first first
 	Loading bool
 	Leaving bool
 	Bytes   int64
@@ -418,7 +459,7 @@ func (p *Pool[M]) Loaded(f func(Status, M)) []Status {
 	})
 	out := make([]Status, len(list))
 	for i, e := range list {
-		out[i] = Status{e.key, !e.loaded, e.leaving, e.bytes, e.leases, e.since, e.expires, p.keep(e)}
+		out[i] = Status{e.key, slices.Clone(e.names), !e.loaded, e.leaving, e.bytes, e.leases, e.since, e.expires, p.keep(e)}
 		if f != nil && e.loaded && (!e.leaving || e.leases > 0) {
 			f(out[i], e.model)
 		}

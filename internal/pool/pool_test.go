@@ -98,6 +98,51 @@ func same(t *testing.T, p *Pool[*fake], want ...string) {
 
 func lasting(d time.Duration) *time.Duration { return &d }
 
+func unload(p *Pool[*fake], key string) bool {
+	was, err := p.Unload(key, "")
+	return was && err == nil
+}
+
+// TestWhoDecidesHowLongAModelStays gives it to whoever made it load, and to those who may decide about every model.
+func TestWhoDecidesHowLongAModelStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{}
+		p := f.pool(Options[*fake]{})
+		lend := func(key, by string, keep time.Duration) bool {
+			l, err := p.Lend(t.Context(), key, Use{Keep: &keep, By: by, Name: "of " + by})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Release()
+			synctest.Wait()
+			return l.Heeded
+		}
+		if !lend("a1", "", -1) || lend("a1", "guest", 0) || lend("a1", "guest", time.Second) {
+			t.Error("a guest decides about a model that was loaded for all")
+		}
+		same(t, p, "a1")
+		if was, err := p.Unload("a1", "guest"); !was || !errors.Is(err, ErrNotYours) {
+			t.Errorf("a guest unloads it: %v %v", was, err)
+		}
+		same(t, p, "a1")
+		if !lend("b1", "guest", time.Hour) || lend("b1", "other", 0) {
+			t.Error("not whoever loaded it decides")
+		}
+		same(t, p, "a1", "b1")
+		if list := p.Loaded(nil); !slices.Equal(list[1].Names, []string{"of guest", "of other"}) {
+			t.Errorf("asked for as %+v", list)
+		}
+		if !lend("b1", "guest", 0) {
+			t.Error("whoever loaded it does not decide")
+		}
+		same(t, p, "a1")
+		if was, err := p.Unload("a1", ""); !was || err != nil {
+			t.Errorf("%v %v", was, err)
+		}
+		closeAll(t, p, f)
+	})
+}
+
 func TestOneLoadForManyWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{loading: time.Second}
@@ -301,11 +346,11 @@ func TestUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{closing: time.Second}
 		p := f.pool(Options[*fake]{KeepAlive: lasting(-1)})
-		if p.Unload("a1") {
+		if unload(p, "a1") {
 			t.Error("unloaded what was not there")
 		}
 		l := must(t, p, "a1", nil)
-		p.Unload("a1")
+		unload(p, "a1")
 		synctest.Wait()
 		if l.Model.closed.Load() {
 			t.Fatal("closed while in use")
@@ -362,7 +407,7 @@ func TestManyAtOnce(t *testing.T) {
 						t.Errorf("%d bytes in use", n)
 					}
 					if rng.IntN(20) == 0 {
-						p.Unload(key)
+						unload(p, key)
 					}
 					cancel()
 				}

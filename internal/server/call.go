@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/chat"
@@ -92,6 +91,7 @@ func BodyError(err error) *chat.Error {
 type writer struct {
 	http.ResponseWriter
 	timeout time.Duration // to read a piece; 0: not bounded
+	notices func() []string
 	status  int
 	tee     func([]byte)
 }
@@ -102,6 +102,7 @@ const maxPiece = 64 << 10
 func (w *writer) WriteHeader(status int) {
 	if w.status == 0 || w.status < 200 {
 		w.status = status
+		w.notice()
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -109,6 +110,7 @@ func (w *writer) WriteHeader(status int) {
 func (w *writer) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
+		w.notice()
 	}
 	if w.tee != nil {
 		w.tee(b)
@@ -122,6 +124,19 @@ func (w *writer) Write(b []byte) (int, error) {
 		if err != nil || n == len(b) {
 			return n, err
 		}
+	}
+}
+
+// NoticeHeader is the header that says what a client should know of its request beside the answer, such as a field that
+// was accepted and has no effect here.
+const NoticeHeader = "X-Baleen-Notice"
+
+func (w *writer) notice() {
+	if w.notices == nil {
+		return
+	}
+	for _, text := range w.notices() {
+		w.Header().Add(NoticeHeader, text)
 	}
 }
 
@@ -147,19 +162,3 @@ func (w *writer) deadline(on bool) {
 
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// gate bounds how many requests are in work.
-type gate struct {
-	limit int64
-	n     atomic.Int64
-}
-
-func (g *gate) enter() bool {
-	if g.n.Add(1) > g.limit && g.limit > 0 {
-		g.n.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (g *gate) leave() { g.n.Add(-1) }

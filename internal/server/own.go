@@ -125,8 +125,9 @@ func (o *own) metrics(w http.ResponseWriter, r *http.Request) error {
 
 // LoadedModel is a row of GET /baleen/models.
 type LoadedModel struct {
-	Name      string     `json:"name"`
-	Path      string     `json:"path"`
+	Name      string     `json:"name"`           // by which it was asked for first
+	Names     []string   `json:"names"`          // all by which it was asked for
+	Path      string     `json:"path,omitempty"` // only for keys with the scope manage
 	Loading   bool       `json:"loading"`
 	Leaving   bool       `json:"leaving"` // is unloaded as soon as no request uses it
 	Bytes     int64      `json:"bytes"`
@@ -157,7 +158,13 @@ func (o *own) models(w http.ResponseWriter, r *http.Request) error {
 	details := map[string]*chat.Model{}
 	status := o.s.o.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) { details[st.Key] = m })
 	for _, st := range status {
-		row := LoadedModel{Name: byPath[st.Key].Name, Path: st.Key, Loading: st.Loading, Leaving: st.Leaving, Bytes: st.Bytes, Requests: st.Leases, KeepAlive: seconds(st.Keep)}
+		row := LoadedModel{Name: byPath[st.Key].Name, Names: st.Names, Path: st.Key, Loading: st.Loading, Leaving: st.Leaving, Bytes: st.Bytes, Requests: st.Leases, KeepAlive: seconds(st.Keep)}
+		if len(st.Names) > 0 {
+			row.Name = st.Names[0]
+		}
+		if chat.TraceOf(r.Context()).Guest {
+			row.Path = ""
+		}
 		if m := details[st.Key]; m != nil {
 			row.Context = m.Context
 			e := m.Engine.Stats()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/auth"
 	"github.com/baleenrun/baleen/internal/chat"
+	"github.com/baleenrun/baleen/internal/fairshare"
 )
 
 // Options say how a server works. Chat is required.
@@ -28,7 +29,8 @@ type Options struct {
 	Dialects []func(*Env) Dialect
 
 	MaxBody      int64         // bytes of a request; 0: 32 MiB
-	MaxActive    int           // requests in work; 0: 1024; negative: no limit
+	MaxActive    int           // requests in work; 0: 1024; negative: no limit. See package fairshare
+	ShareCache   bool          // API keys share cached prefixes, so that each can tell by time and counts what others sent
 	BodyTimeout  time.Duration // to send a body; 0: 2 minutes
 	WriteTimeout time.Duration // to read a piece of an answer; 0: 30 seconds
 	RecordDir    string        // keeps what was sent and seen; "": nothing is kept
@@ -41,7 +43,7 @@ type Server struct {
 	mux      *http.ServeMux
 	dialects []Dialect
 	routes   map[string][]entry // by path
-	gate     gate
+	gate     *fairshare.Shares  // requests in work
 	stopping atomic.Bool
 	ready    atomic.Bool
 	life     context.Context // ends with End
@@ -79,7 +81,7 @@ func New(o Options) (*Server, error) {
 		o.Metrics = NewMetrics()
 	}
 	s := &Server{
-		o: o, mux: http.NewServeMux(), routes: map[string][]entry{}, gate: gate{limit: int64(max(o.MaxActive, 0))},
+		o: o, mux: http.NewServeMux(), routes: map[string][]entry{}, gate: fairshare.New(int64(o.MaxActive)),
 		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now},
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
@@ -133,13 +135,14 @@ func (s *Server) End() {
 }
 
 // Active returns the number of requests in work.
-func (s *Server) Active() int { return int(s.gate.n.Load()) }
+func (s *Server) Active() int { return int(s.gate.Total()) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	w := &writer{ResponseWriter: rw, timeout: s.o.WriteTimeout}
-	c := &call{trace: &chat.Trace{ID: requestID(r)}, writer: w, maxBody: s.o.MaxBody}
+	trace := &chat.Trace{ID: requestID(r)}
+	w := &writer{ResponseWriter: rw, timeout: s.o.WriteTimeout, notices: trace.Notices}
+	c := &call{trace: trace, writer: w, maxBody: s.o.MaxBody}
 	if s.recorder != nil {
 		s.recorder.attach(c, r)
 	}
@@ -183,7 +186,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			if !c.bodyRead {
 				c.await(r, lastBytes)
 			}
-			if e.Kind == chat.Overloaded || e.Kind == chat.Unavailable {
+			if e.Kind == chat.Overloaded || e.Kind == chat.Unavailable || e.Kind == chat.RateLimited {
 				w.Header().Set("Retry-After", fmt.Sprint(e.RetrySeconds()))
 			}
 			c.dialect.WriteError(w, r, e)
@@ -227,10 +230,15 @@ func (s *Server) answer(c *call, w *writer, r *http.Request) error {
 	if s.stopping.Load() {
 		return &chat.Error{Kind: chat.Unavailable, RetryAfter: 5 * time.Second}
 	}
-	if !s.gate.enter() {
-		return &chat.Error{Kind: chat.Overloaded, RetryAfter: 2 * time.Second, Msg: fmt.Sprintf("%d requests are in work already", s.o.MaxActive)}
+	caller := c.trace.Caller
+	if ok, others := s.gate.Take(caller, 1); !ok {
+		e := &chat.Error{Kind: chat.Overloaded, RetryAfter: 2 * time.Second, Msg: fmt.Sprintf("%d requests are in work already", s.o.MaxActive)}
+		if others {
+			e.Kind, e.Msg = chat.RateLimited, e.Msg+", and this key has its share of them"
+		}
+		return e
 	}
-	defer s.gate.leave()
+	defer s.gate.Give(caller, 1)
 	if n := found.route.MaxBody; n != 0 {
 		c.maxBody = n
 	}
@@ -252,7 +260,7 @@ func (s *Server) access(w *writer, r *http.Request) error {
 	}
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, "+NoticeHeader)
 	if r.Method == http.MethodOptions {
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, HEAD")
 		if want := r.Header.Get("Access-Control-Request-Headers"); want != "" {
@@ -310,7 +318,11 @@ func (s *Server) authorize(w *writer, r *http.Request, scope auth.Scope) error {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return &chat.Error{Kind: chat.Unauthorized}
 	}
-	callOf(r.Context()).trace.Caller = key.Hash
+	trace := callOf(r.Context()).trace
+	trace.Caller, trace.Guest = key.Hash, !key.Allows(auth.Manage)
+	if !s.o.ShareCache {
+		trace.Salt = key.Hash
+	}
 	if !key.Allows(scope) {
 		return &chat.Error{Kind: chat.Forbidden, Msg: fmt.Sprintf("the key %q does not have the scope %q", key.Name, scope)}
 	}
@@ -348,6 +360,9 @@ func (s *Server) row(c *call, r *http.Request, began time.Time) {
 	}
 	if n := sum.Usage.Concluded; n > 0 {
 		attrs = append(attrs, "concluded", n)
+	}
+	if list := c.trace.Notices(); len(list) > 0 {
+		attrs = append(attrs, "notice", strings.Join(list, "; "))
 	}
 	if sum.End != "" {
 		attrs = append(attrs, "end", sum.End)

@@ -22,6 +22,8 @@ var statuses = map[chat.Kind]int{
 	chat.NotFound:      http.StatusNotFound,
 	chat.BadMethod:     http.StatusMethodNotAllowed,
 	chat.SlowBody:      http.StatusRequestTimeout,
+	chat.RateLimited:   http.StatusTooManyRequests,
+	chat.NoSpace:       http.StatusInsufficientStorage,
 	chat.Upstream:      http.StatusNotFound, // a client named what could not be had from where it should be; nothing failed here
 }
 

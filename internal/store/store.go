@@ -153,7 +153,7 @@ func (s *Store) find(name string) (Model, bool, error) {
 	fits := []func(have string) bool{
 		func(have string) bool { return have == name },
 		func(have string) bool { return strings.EqualFold(have, name) },
-		func(have string) bool { return strings.EqualFold(strings.TrimSuffix(have, ":latest"), name) },
+		func(have string) bool { return strings.EqualFold(untagged(have), untagged(name)) },
 	}
 	for _, fit := range fits {
 		for _, m := range list {
@@ -164,6 +164,14 @@ func (s *Store) find(name string) (Model, bool, error) {
 	}
 	m, ok := s.findPart(list, name)
 	return m, ok, nil
+}
+
+// untagged is a name without the tag that may be left out, and that lists of Ollama's API add to every name.
+func untagged(name string) string {
+	if n := len(name) - len(":latest"); n > 0 && strings.EqualFold(name[n:], ":latest") {
+		return name[:n]
+	}
+	return name
 }
 
 // findPart finds REPO:QUANTIZATION among models that are called REPO:FILE, where only one fits.

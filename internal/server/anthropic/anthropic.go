@@ -216,6 +216,8 @@ func errorType(k chat.Kind) string {
 		return "not_found_error"
 	case chat.Overloaded:
 		return "overloaded_error"
+	case chat.RateLimited:
+		return "rate_limit_error"
 	case chat.Timeout:
 		return "timeout_error"
 	case chat.Unauthorized:

@@ -25,7 +25,7 @@ func (c *Catalog) derivedDir() string { return filepath.Join(c.store.Dir(), "der
 
 // key is what names are compared by.
 func key(name string) string {
-	return strings.ToLower(strings.TrimSuffix(strings.TrimSpace(name), ":latest"))
+	return strings.TrimSuffix(strings.ToLower(strings.TrimSpace(name)), ":latest")
 }
 
 // fileOf is where a derived model is kept; names may have slashes and colons, files here have neither.

@@ -88,7 +88,7 @@ func stat(s *chat.Spec) {
 
 // Resolve finds a model by name. The tag "latest" is what a name without a tag means.
 func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
-	plain := strings.TrimSuffix(strings.TrimSpace(name), ":latest")
+	plain := key(name)
 	c.mu.Lock()
 	served := c.served
 	c.mu.Unlock()

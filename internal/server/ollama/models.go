@@ -59,14 +59,27 @@ func (d *dialect) ps(w http.ResponseWriter, r *http.Request) error {
 	}
 	byPath := chat.ByPath(specs)
 	now := d.env.Now()
+	byName := map[string]chat.Spec{}
+	for _, s := range specs {
+		byName[s.Name] = s
+	}
 	list, their := []loaded{}, []chat.Spec{}
 	d.env.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) {
-		s, ok := byPath[st.Key]
-		if !ok {
-			s = chat.Spec{Name: m.Info.Name, Path: st.Key}
+		row := loaded{Size: st.Bytes, Expires: expires(st, now), Context: m.Context}
+		for _, name := range st.Names { // a row for each: clients look for the name that they asked for
+			s, ok := byName[name]
+			if !ok {
+				s = chat.Spec{Name: name, Path: st.Key}
+			}
+			list, their = append(list, row), append(their, s)
 		}
-		their = append(their, s)
-		list = append(list, loaded{Size: st.Bytes, Expires: expires(st, now), Context: m.Context})
+		if len(st.Names) == 0 {
+			s, ok := byPath[st.Key]
+			if !ok {
+				s = chat.Spec{Name: m.Info.Name, Path: st.Key}
+			}
+			list, their = append(list, row), append(their, s)
+		}
 	})
 	for i, s := range their { // not while the pool waits: files are read
 		c := d.cards.of(s)
@@ -174,8 +187,12 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 	if c.problem != nil { // lists have it all the same; here an empty card would be taken for what the model is
 		return &chat.Error{Kind: chat.Internal, Model: s.Name, Msg: "model " + s.Name + " cannot be read: " + c.problem.Error(), Err: c.problem}
 	}
+	named := s
+	if chat.TraceOf(r.Context()).Guest { // places on this machine are nothing for keys that only run models
+		named.Path = withTag(s.Name)
+	}
 	out := shown{
-		Licence: about.Licence, Modelfile: describe(s.Name, s, about.Licence), Template: s.Template, System: s.System,
+		Licence: about.Licence, Modelfile: describe(s.Name, named, about.Licence), Template: s.Template, System: s.System,
 		Details: c.details(about.Parent), Info: map[string]any{}, Capabilities: c.capabilities, Modified: s.Time,
 	}
 	if out.Template == "" {

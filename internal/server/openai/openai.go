@@ -115,6 +115,8 @@ func errorOf(e *chat.Error) errorBody {
 		b.Type, code = "service_unavailable_error", "overloaded"
 	case chat.Unavailable:
 		b.Type, code = "service_unavailable_error", "unavailable"
+	case chat.RateLimited:
+		b.Type, code = "rate_limit_error", "rate_limit_exceeded"
 	case chat.Timeout:
 		b.Type, code = "server_error", "timeout"
 	default:

@@ -38,6 +38,13 @@ func samplingFields[T any](part func(*T) *common) []fields.Field[T] {
 			set(func(s *chat.Sampling, v fields.Value) { s.TopP = v.Float32() })),
 		field(part, "keep_alive", fields.Duration().Or(fields.Number(anyLo, anyHi)), "not OpenAI's: how long the model stays loaded afterwards, in seconds or as 5m; negative is for good",
 			func(c *common, v fields.Value) (err error) { c.req.KeepAlive, err = fields.KeepAlive(v); return err }),
+		field(part, "cache_salt", fields.String().NotEmpty(), "not OpenAI's: prompts share cached prefixes only under the same salt. Prompts of different API keys share none in any case, unless the server was started with --share-cache",
+			func(c *common, v fields.Value) error {
+				if c.req.CacheSalt = v.String(); c.req.CacheSalt == "" {
+					return chat.Invalidf(v.Path, "an empty salt keeps nothing apart: leave it out")
+				}
+				return nil
+			}),
 		field(part, "top_k", fields.Int(-1, anyHi), "not OpenAI's: choose among the k most probable tokens",
 			set(func(s *chat.Sampling, v fields.Value) { n := v.Int(); s.TopK = &n })),
 		field(part, "min_p", fields.Number(0, 1), "not OpenAI's: drop tokens with less than p times the best one's probability",
