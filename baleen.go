@@ -155,16 +155,19 @@ func (m *Model) Info() Info {
 }
 
 // Tokenize returns the token ids of a text, with nothing added. Control tokens written in the text become ordinary
-// text.
-func (m *Model) Tokenize(text string) []int32 {
+// text. A text on which the tokenizer's regular expression backtracks without end is an error.
+func (m *Model) Tokenize(text string) ([]int32, error) {
 	return m.m.Tokenizer.Encode(nil, text, tokenizer.Options{})
 }
 
 // Detokenize returns the text of token ids, control tokens included.
 func (m *Model) Detokenize(ids []int32) string { return m.m.Tokenizer.Decode(ids, false) }
 
-// Count returns the number of tokens of a text.
-func (m *Model) Count(text string) int { return len(m.Tokenize(text)) }
+// Count returns the number of tokens of a text; see Tokenize for the error.
+func (m *Model) Count(text string) (int, error) {
+	ids, err := m.Tokenize(text)
+	return len(ids), err
+}
 
 // CountChat returns the number of tokens that a conversation takes, the template's own included.
 func (m *Model) CountChat(ctx context.Context, messages []Message) (int, error) {
@@ -219,7 +222,7 @@ type Usage struct {
 // Generate continues a text. Leaving the loop, or the end of ctx, stops it within one step. The error is not nil in at
 // most one pair, the last one: a *PromptTooLong, a wrong parameter, or the end of ctx. params may be nil.
 func (m *Model) Generate(ctx context.Context, prompt string, params *Params) iter.Seq2[Chunk, error] {
-	return m.stream(ctx, params, func() ([]int32, error) { return m.m.Text(prompt), nil })
+	return m.stream(ctx, params, func() ([]int32, error) { return m.m.Text(prompt) })
 }
 
 // Chat answers a conversation by the model's own template. No message can write a control token.

@@ -45,11 +45,14 @@ func ExampleModel_Info() {
 func ExampleModel_Tokenize() {
 	model := open()
 	defer model.Close()
-	ids := model.Tokenize("hello <|endoftext|>") // written out, it is no control token
-	fmt.Println(len(ids), model.Count("hello <|endoftext|>"))
+	ids, err := model.Tokenize("hello <|endoftext|>") // written out, it is no control token
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(ids))
 	fmt.Println(model.Detokenize(ids))
 	// Output:
-	// 13 13
+	// 13
 	// hello <|endoftext|>
 }
 

@@ -184,11 +184,15 @@ func (c *choice) conclude() bool {
 	s := c.s
 	spent := len(c.out)
 	c.concluded, c.sifting, c.sifted, c.held, c.logs = true, false, "", nil, nil
-	var text string
-	c.tokens, text = s.prompt.again()
+	again := s.prompt.again()
+	if again.err != nil {
+		c.end(Failed, "", AsError(again.err))
+		return true
+	}
+	c.tokens = again.tokens
 	if c.index == 0 {
 		s.recordRaw()
-		s.trace.record("prompt.txt", []byte(text))
+		s.trace.record("prompt.txt", []byte(again.text))
 	}
 	c.out, c.stopped, c.cut = nil, nil, false
 	c.decoder = s.lease.Model.Tokenizer.NewDecoder(false)

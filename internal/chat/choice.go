@@ -274,7 +274,12 @@ func (c *choice) stopThinking() {
 	text := c.decoder.Flush() + "\n" + shut + "\n\n"
 	c.cutAt, c.cutText = len(c.out), text
 	m := c.s.lease.Model
-	c.out = m.Tokenizer.EncodeParts(c.out, []tokenizer.Part{{Text: "\n" + shut + "\n\n", Special: true}}, tokenizer.Options{})
+	out, err := m.Tokenizer.EncodeParts(c.out, []tokenizer.Part{{Text: "\n" + shut + "\n\n", Special: true}}, tokenizer.Options{})
+	if err != nil {
+		c.end(Failed, "", AsError(err))
+		return
+	}
+	c.out = out
 	c.decoder = m.Tokenizer.NewDecoder(false)
 	if c.text(text) {
 		return

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/baleenrun/baleen/internal/nearest"
+	"github.com/baleenrun/baleen/internal/tokenizer"
 )
 
 // A Kind sorts errors by what a client can do about them.
@@ -132,7 +133,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // RetrySeconds is RetryAfter in whole seconds, at least 1: the value of a Retry-After header.
 func (e *Error) RetrySeconds() int { return max(1, int((e.RetryAfter+time.Second-1)/time.Second)) }
 
-// AsError finds the *Error in err, or makes one: of the end of a context, or of an internal failure.
+// AsError finds the *Error in err, or makes one: of the end of a context, of a text that the tokenizer refuses, or of an
+// internal failure.
 func AsError(err error) *Error {
 	var e *Error
 	switch {
@@ -144,6 +146,8 @@ func AsError(err error) *Error {
 		return &Error{Kind: Timeout, Err: err}
 	case errors.Is(err, context.Canceled):
 		return &Error{Kind: Cancelled, Err: err}
+	case errors.Is(err, tokenizer.ErrTooManySteps): // of the client's text
+		return &Error{Kind: Invalid, Msg: err.Error(), Err: err}
 	}
 	return &Error{Kind: Internal, Err: err}
 }

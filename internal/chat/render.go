@@ -23,8 +23,15 @@ type prompt struct {
 	extraStops   []int32 // beside the promptFormat's
 	raw          bool
 
-	answered *toolfmt.Answered        // where the conversation ends with results
-	again    func() ([]int32, string) // the prompt that asks to conclude; nil: none
+	answered *toolfmt.Answered // where the conversation ends with results
+	again    func() askedAgain // the prompt that asks to conclude; nil: none
+}
+
+// askedAgain is a prompt that asks to conclude.
+type askedAgain struct {
+	tokens []int32
+	text   string
+	err    error
 }
 
 // render turns a request into tokens.
@@ -111,7 +118,9 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 		}
 		p.text = m.Tokenizer.Decode(r.Before, false) + p.text
 	}
-	p.tokens = m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{})
+	if p.tokens, err = m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{}); err != nil {
+		return nil, err
+	}
 	p.tokens = m.Tokenizer.Continue(r.Said, p.tokens)
 	if len(p.tools) > 0 && prefill == "" && !forces(r.Choice) {
 		if p.answered = toolfmt.AnsweredBy(ms); p.answered != nil {
@@ -136,7 +145,7 @@ func (m *Model) mayConclude(p *prompt, r *Request, spans []chattmpl.Span, result
 	if !ok {
 		return
 	}
-	p.again = sync.OnceValues(func() ([]int32, string) {
+	p.again = sync.OnceValue(func() askedAgain {
 		parts := append(partsOf(spans), behind...)
 		text := ""
 		if len(r.Before) > 0 {
@@ -145,7 +154,8 @@ func (m *Model) mayConclude(p *prompt, r *Request, spans []chattmpl.Span, result
 		for _, part := range parts {
 			text += part.Text
 		}
-		return m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{}), text
+		ids, err := m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{})
+		return askedAgain{ids, text, err}
 	})
 }
 
@@ -224,6 +234,7 @@ func textOf(m Message) (string, error) {
 // renderRaw makes the prompt of a text that is continued.
 func (m *Model) renderRaw(r *Request) (*prompt, error) {
 	p := &prompt{promptFormat: m.own, raw: true}
+	var err error
 	switch {
 	case r.Suffix != "":
 		return p, m.fillIn(p, r)
@@ -235,10 +246,13 @@ func (m *Model) renderRaw(r *Request) (*prompt, error) {
 		p.text = m.Tokenizer.Decode(p.tokens, false)
 	case r.PromptSpecial:
 		p.text = r.Prompt
-		p.tokens = m.Tokenizer.Encode(nil, r.Prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
+		p.tokens, err = m.Tokenizer.Encode(nil, r.Prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
 	default:
 		p.text = r.Prompt
-		p.tokens = m.Text(r.Prompt)
+		p.tokens, err = m.Text(r.Prompt)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if len(p.tokens) == 0 {
 		return nil, Invalidf("prompt", "an empty prompt has no continuation: send a text")
@@ -292,7 +306,10 @@ func (m *Model) fillIn(p *prompt, r *Request) error {
 		for _, part := range parts {
 			p.text += part.Text
 		}
-		p.tokens = m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{})
+		var err error
+		if p.tokens, err = m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{}); err != nil {
+			return err
+		}
 		for _, t := range append([]string{f.prefix, f.suffix, f.middle}, fileMarks...) {
 			if id, ok := m.Tokenizer.ID(t); ok {
 				p.extraStops = append(p.extraStops, id)

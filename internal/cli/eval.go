@@ -88,7 +88,10 @@ func (a *app) eval(ctx context.Context, arg, file string, window, chunk int, asJ
 		return err
 	}
 	defer c.Close()
-	tokens, bos := c.Tokens(text)
+	tokens, bos, err := c.Tokens(text)
+	if err != nil {
+		return err
+	}
 	var last time.Time
 	running := func(p verify.Perplexity, windows int) {
 		if now := time.Now(); a.io.ErrTTY || now.Sub(last) > 10*time.Second || p.Windows == windows {

@@ -124,7 +124,11 @@ func (a *app) tokenizeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printTokens(tok, tok.Encode(nil, text, o), pieces, counts)
+			ids, err := tok.Encode(nil, text, o)
+			if err != nil {
+				return err
+			}
+			return a.printTokens(tok, ids, pieces, counts)
 		},
 	}
 	f := cmd.Flags()
@@ -168,7 +172,7 @@ func (a *app) tokenizeLines(ctx context.Context, tok *tokenizer.Tokenizer, o tok
 	out := bufio.NewWriterSize(a.io.Out, 1<<20)
 	var ids []int32
 	var buf []byte
-	err := a.eachLine(ctx, out, func(line []byte) error {
+	err := a.eachLine(ctx, out, func(line []byte) (err error) {
 		var text *string
 		if err := json.Unmarshal(line, &text); err != nil || text == nil {
 			return errors.New("not a JSON string")
@@ -176,9 +180,11 @@ func (a *app) tokenizeLines(ctx context.Context, tok *tokenizer.Tokenizer, o tok
 		if !wellFormed(line) {
 			return errors.New("the string is no text: it has bytes that are not UTF-8, or half of a surrogate pair")
 		}
-		ids = tok.Encode(ids[:0], *text, o)
+		if ids, err = tok.Encode(ids[:0], *text, o); err != nil {
+			return err
+		}
 		buf = append(appendIDs(buf[:0], ids), '\n')
-		_, err := out.Write(buf)
+		_, err = out.Write(buf)
 		return err
 	})
 	return errors.Join(err, out.Flush())

@@ -67,7 +67,8 @@ func (m *Model) Prompt(ctx context.Context, messages []Message, thinking *bool) 
 	for _, s := range out.Spans() {
 		parts = append(parts, tokenizer.Part{Text: s.Text, Special: !s.FromInput})
 	}
-	return Prompt{Text: out.Text(), Tokens: m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{})}, nil
+	ids, err := m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{})
+	return Prompt{Text: out.Text(), Tokens: ids}, err
 }
 
 // TemplateVariables are those that transformers gives every template.
@@ -89,8 +90,11 @@ func (m *Model) TemplateVariables() []chattmpl.KV {
 }
 
 // Text returns the tokens of a text to be continued, with what the model wants before a text.
-func (m *Model) Text(text string) []int32 {
-	ids := m.Tokenizer.Encode(nil, text, tokenizer.Options{AddSpecial: true})
+func (m *Model) Text(text string) ([]int32, error) {
+	ids, err := m.Tokenizer.Encode(nil, text, tokenizer.Options{AddSpecial: true})
+	if err != nil {
+		return nil, err
+	}
 	for n := len(ids); n > 1 && m.isStop(ids[n-1]); n-- { // some tokenizers end every text
 		ids = ids[:n-1]
 	}
@@ -99,7 +103,7 @@ func (m *Model) Text(text string) []int32 {
 			ids = append(ids, bos)
 		}
 	}
-	return ids
+	return ids, nil
 }
 
 func (m *Model) isStop(id int32) bool {

@@ -40,12 +40,17 @@ func (p *Planned) Close() error { return p.checkpoint.Close() }
 
 // Tokens returns a text's tokens with nothing added but the begin token where the model wants one; bos is that
 // token, or -1.
-func (p *Planned) Tokens(text string) (tokens []int32, bos int32) {
+func (p *Planned) Tokens(text string) (tokens []int32, bos int32, err error) {
 	bos = -1
 	id, has := p.Tokenizer.BOS()
-	if first := p.Tokenizer.Encode(nil, "a", tokenizer.Options{AddSpecial: true}); has && len(first) > 0 && first[0] == id {
+	first, err := p.Tokenizer.Encode(nil, "a", tokenizer.Options{AddSpecial: true})
+	if err != nil {
+		return nil, bos, err
+	}
+	if has && len(first) > 0 && first[0] == id {
 		bos = id
 		tokens = append(tokens, id)
 	}
-	return p.Tokenizer.Encode(tokens, text, tokenizer.Options{}), bos
+	tokens, err = p.Tokenizer.Encode(tokens, text, tokenizer.Options{})
+	return tokens, bos, err
 }

@@ -28,20 +28,25 @@ type addedSet struct {
 	trie   *trie
 }
 
-func newAddedTokens(tokens []addedToken, norm []normalizer) *addedTokens {
+func newAddedTokens(tokens []addedToken, norm []normalizer) (*addedTokens, error) {
+	size := 0
+	for _, t := range tokens {
+		size += len(t.text)
+	}
+	b := newBudget(size)
 	a := &addedTokens{plain: &addedSet{}, normalized: &addedSet{}}
 	var keys, normalKeys []string
 	for _, t := range tokens {
 		if t.normalized {
 			a.normalized.tokens = append(a.normalized.tokens, t)
-			normalKeys = append(normalKeys, normalize(norm, t.text))
+			normalKeys = append(normalKeys, normalize(b, norm, t.text))
 		} else {
 			a.plain.tokens = append(a.plain.tokens, t)
 			keys = append(keys, t.text)
 		}
 	}
 	a.plain.trie, a.normalized.trie = newTrie(keys), newTrie(normalKeys)
-	return a
+	return a, b.err(size)
 }
 
 // hasControl reports whether a set has control tokens.

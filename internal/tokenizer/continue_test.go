@@ -20,7 +20,7 @@ func TestContinueKeepsWhatWasSaid(t *testing.T) {
 		if control < 0 {
 			t.Fatalf("%s has no control token", name)
 		}
-		encode := func(s string) []int32 { return tok.Encode(nil, s, Options{}) }
+		encode := func(s string) []int32 { return must(tok.Encode(nil, s, Options{})) }
 		prompt := slices.Concat([]int32{control}, encode("What is the token?"), []int32{control})
 		// A token of two letters, and the letters.
 		var same, answer []int32

@@ -168,7 +168,7 @@ func compareCase(tok *Tokenizer, c diffCase, bad func(string, ...any)) {
 		if e.want == nil {
 			continue
 		}
-		if got := tok.Encode(nil, c.Text, e.o); !slices.Equal(got, e.want) {
+		if got := must(tok.Encode(nil, c.Text, e.o)); !slices.Equal(got, e.want) {
 			bad("%s %.200q\n got %v\nwant %v", e.what, c.Text, clip(got, e.want), clip(e.want, got))
 		}
 	}

@@ -221,7 +221,9 @@ func (c *dirConfig) fromSPM(data []byte) (*Tokenizer, error) {
 			t.setControl(a.id)
 		}
 	}
-	t.added = newAddedTokens(added, t.norm)
+	if t.added, err = newAddedTokens(added, t.norm); err != nil {
+		return nil, err
+	}
 	if c.BOS == "" && m.bos >= 0 {
 		c.BOS = tokenName(m.tokens[m.bos])
 	}

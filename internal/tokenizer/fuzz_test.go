@@ -1,10 +1,9 @@
 package tokenizer
 
 import (
-	"bytes"
+	"errors"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -25,7 +24,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, cut int) {
 		for i, tok := range toks {
-			ids := tok.Encode(nil, text, Options{})
+			ids := must(tok.Encode(nil, text, Options{}))
 			for _, id := range ids {
 				if id < 0 || int(id) >= tok.Size() {
 					t.Fatalf("%d: id %d of %d", i, id, tok.Size())
@@ -39,7 +38,7 @@ func FuzzEncode(f *testing.F) {
 				t.Fatalf("%d: %q is not UTF-8", i, got)
 			}
 			k := max(0, min(len(text), cut))
-			parts := tok.EncodeParts(nil, []Part{{text[:k], false}, {text[k:], false}}, Options{})
+			parts := must(tok.EncodeParts(nil, []Part{{text[:k], false}, {text[k:], false}}, Options{}))
 			if !slices.Equal(parts, ids) {
 				t.Fatalf("%d: %q cut at %d: %v, whole %v", i, text, k, parts, ids)
 			}
@@ -59,8 +58,8 @@ func FuzzFromJSON(f *testing.F) {
 	}
 	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 1<<16 || bytes.Count(data, []byte("Regex")) > 0 && strings.ContainsAny(string(data), "*+") {
-			return // patterns that backtrack run into the time limit, not into a fault
+		if len(data) > 1<<16 {
+			return
 		}
 		tok, err := FromJSON(data)
 		if err != nil {
@@ -68,7 +67,10 @@ func FuzzFromJSON(f *testing.F) {
 		}
 		around := len(tok.post.before) + len(tok.post.after)
 		for _, s := range fuzzTexts {
-			ids := tok.Encode(nil, s, Options{AddSpecial: true, ParseSpecial: true})
+			ids, err := tok.Encode(nil, s, Options{AddSpecial: true, ParseSpecial: true})
+			if errors.Is(err, ErrTooManySteps) {
+				continue
+			}
 			if n := len(ids) - around; n > maxGrowth*(len(s)+1) {
 				t.Errorf("%d bytes became %d ids", len(s), n)
 			}
@@ -96,7 +98,7 @@ func FuzzSentencePiece(f *testing.F) {
 		}
 		tok.finish(nil)
 		for _, s := range fuzzTexts {
-			tok.Decode(tok.Encode(nil, s, Options{AddSpecial: true, ParseSpecial: true}), true)
+			tok.Decode(must(tok.Encode(nil, s, Options{AddSpecial: true, ParseSpecial: true})), true)
 		}
 	})
 }
@@ -107,12 +109,12 @@ func FuzzNormalizationForms(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		c, d := nfc.apply(s), nfd.apply(s)
-		if nfc.apply(c) != c || nfd.apply(d) != d || nfc.apply(d) != c || nfd.apply(c) != d {
+		c, d := nfc.apply(nil, s), nfd.apply(nil, s)
+		if nfc.apply(nil, c) != c || nfd.apply(nil, d) != d || nfc.apply(nil, d) != c || nfd.apply(nil, c) != d {
 			t.Errorf("%q: NFC %q, NFD %q", s, c, d)
 		}
-		kc, kd := nfkc.apply(s), nfkd.apply(s)
-		if nfkc.apply(kc) != kc || nfkc.apply(kd) != kc || nfkd.apply(kc) != kd {
+		kc, kd := nfkc.apply(nil, s), nfkd.apply(nil, s)
+		if nfkc.apply(nil, kc) != kc || nfkc.apply(nil, kd) != kc || nfkd.apply(nil, kc) != kd {
 			t.Errorf("%q: NFKC %q, NFKD %q", s, kc, kd)
 		}
 	})

@@ -127,7 +127,10 @@ func (src *ggufSource) finish(t *Tokenizer) error {
 		t.vocab.addExtra(int32(id), s)
 		added = append(added, addedToken{id: int32(id), text: s, control: control})
 	}
-	t.added = newAddedTokens(added, nil)
+	var err error
+	if t.added, err = newAddedTokens(added, nil); err != nil {
+		return err
+	}
 	eos := src.id("eos_token_id")
 	t.bos = src.id("bos_token_id")
 	if !src.postDone {

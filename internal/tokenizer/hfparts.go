@@ -202,8 +202,9 @@ func jsonMetaspace(replacement, scheme string, addPrefix, split *bool) (*metaspa
 
 func (t *Tokenizer) jsonAdded(raw json.RawMessage) error {
 	if isNull(raw) {
-		t.added = newAddedTokens(nil, nil)
-		return nil
+		var err error
+		t.added, err = newAddedTokens(nil, nil)
+		return err
 	}
 	var list []struct {
 		ID         int64  `json:"id"`
@@ -240,8 +241,9 @@ func (t *Tokenizer) jsonAdded(raw json.RawMessage) error {
 		}
 		tokens = append(tokens, addedToken{id, a.Content, control, normalized, a.SingleWord, a.Lstrip, a.Rstrip})
 	}
-	t.added = newAddedTokens(tokens, t.norm)
-	return nil
+	var err error
+	t.added, err = newAddedTokens(tokens, t.norm)
+	return err
 }
 
 // jsonPost reads a post-processor and folds it to what a single sequence gets.

@@ -15,7 +15,7 @@ var (
 	nfkd = form{compat: true}
 )
 
-func (f form) apply(s string) string {
+func (f form) apply(_ *budget, s string) string {
 	if f.unchanged(s) {
 		return s
 	}

@@ -4,12 +4,12 @@ import "strings"
 
 // A normalizer rewrites text before it is cut into words.
 type normalizer interface {
-	apply(s string) string
+	apply(b *budget, s string) string
 }
 
-func normalize(norm []normalizer, s string) string {
+func normalize(b *budget, norm []normalizer, s string) string {
 	for _, n := range norm {
-		s = n.apply(s)
+		s = n.apply(b, s)
 	}
 	return s
 }
@@ -17,7 +17,7 @@ func normalize(norm []normalizer, s string) string {
 // replaceString replaces one string by another.
 type replaceString struct{ old, new string }
 
-func (r replaceString) apply(s string) string {
+func (r replaceString) apply(_ *budget, s string) string {
 	if r.old == "" {
 		return s
 	}
@@ -27,7 +27,7 @@ func (r replaceString) apply(s string) string {
 // prepend puts a string before text that is not empty.
 type prepend string
 
-func (p prepend) apply(s string) string {
+func (p prepend) apply(_ *budget, s string) string {
 	if s == "" {
 		return s
 	}

@@ -26,7 +26,7 @@ type bertNormalizer struct {
 	cleanText, chineseChars, stripAccents, lowercase bool
 }
 
-func (b bertNormalizer) apply(s string) string {
+func (b bertNormalizer) apply(_ *budget, s string) string {
 	if b.cleanText || b.chineseChars {
 		s = mapRunes(s, func(dst []byte, r rune) []byte {
 			switch {
@@ -42,10 +42,10 @@ func (b bertNormalizer) apply(s string) string {
 		})
 	}
 	if b.stripAccents {
-		s = dropFlag(nfd.apply(s), flagBertMark)
+		s = dropFlag(nfd.apply(nil, s), flagBertMark)
 	}
 	if b.lowercase {
-		s = lowercase{}.apply(s)
+		s = lowercase{}.apply(nil, s)
 	}
 	return s
 }
@@ -73,7 +73,7 @@ func dropFlag(s string, flag byte) string {
 
 type lowercase struct{}
 
-func (lowercase) apply(s string) string {
+func (lowercase) apply(_ *budget, s string) string {
 	return mapRunes(s, func(dst []byte, r rune) []byte {
 		if r < utf8.RuneSelf {
 			if r >= 'A' && r <= 'Z' {
@@ -91,12 +91,12 @@ func (lowercase) apply(s string) string {
 // stripAccents removes combining marks; it is meant to stand behind NFD.
 type stripAccents struct{}
 
-func (stripAccents) apply(s string) string { return dropFlag(s, flagAccent) }
+func (stripAccents) apply(_ *budget, s string) string { return dropFlag(s, flagAccent) }
 
 // stripSpace removes white space at the ends.
 type stripSpace struct{ left, right bool }
 
-func (t stripSpace) apply(s string) string {
+func (t stripSpace) apply(_ *budget, s string) string {
 	if t.left {
 		s = strings.TrimLeftFunc(s, isSpace)
 	}
@@ -110,7 +110,7 @@ func (t stripSpace) apply(s string) string {
 // preprocessing does.
 type nmt struct{}
 
-func (nmt) apply(s string) string {
+func (nmt) apply(_ *budget, s string) string {
 	return mapRunes(s, func(dst []byte, r rune) []byte {
 		switch {
 		case r >= 1 && r <= 8, r == 0xB, r >= 0xE && r <= 0x1F, r == 0x7F, r == 0x8F, r == 0x9F:
@@ -126,7 +126,7 @@ func (nmt) apply(s string) string {
 // alphabet writes text in the byte-level alphabet.
 type alphabet struct{}
 
-func (alphabet) apply(s string) string { return string(appendAlphabet(nil, s)) }
+func (alphabet) apply(_ *budget, s string) string { return string(appendAlphabet(nil, s)) }
 
 // replaceRegex replaces the matches of a pattern.
 type replaceRegex struct {
@@ -134,18 +134,18 @@ type replaceRegex struct {
 	new     string
 }
 
-func (r replaceRegex) apply(s string) string {
-	found := r.pattern.matches(nil, s)
+func (r replaceRegex) apply(b *budget, s string) string {
+	found := r.pattern.matches(b, nil, s)
 	if len(found) == 0 {
 		return s
 	}
-	var b strings.Builder
+	var out strings.Builder
 	done := 0
 	for i := 0; i < len(found); i += 2 {
-		b.WriteString(s[done:found[i]])
-		b.WriteString(r.new)
+		out.WriteString(s[done:found[i]])
+		out.WriteString(r.new)
 		done = found[i+1]
 	}
-	b.WriteString(s[done:])
-	return b.String()
+	out.WriteString(s[done:])
+	return out.String()
 }

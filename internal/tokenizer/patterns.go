@@ -93,7 +93,7 @@ var coversAll = map[string]bool{
 // digitGroups matches digits in groups of three from the end of their run.
 type digitGroups struct{}
 
-func (digitGroups) matches(out []int, s string) []int {
+func (digitGroups) matches(_ *budget, out []int, s string) []int {
 	for i := 0; i < len(s); {
 		end := runOf(s, i, catNd, -1)
 		if end == i {

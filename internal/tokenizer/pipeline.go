@@ -5,8 +5,8 @@ import "strings"
 // postProcessor is what a single sequence gets around it.
 type postProcessor struct{ before, after []int32 }
 
-// Encode appends the ids of text to dst.
-func (t *Tokenizer) Encode(dst []int32, text string, o Options) []int32 {
+// Encode appends the ids of text to dst. The only error is ErrTooManySteps.
+func (t *Tokenizer) Encode(dst []int32, text string, o Options) ([]int32, error) {
 	var allowed []span
 	if o.ParseSpecial {
 		allowed = []span{{0, len(text)}}
@@ -17,7 +17,8 @@ func (t *Tokenizer) Encode(dst []int32, text string, o Options) []int32 {
 // EncodeParts appends the ids of a rendered prompt to dst: those of the parts'
 // concatenation, except that control tokens are recognised only where all of
 // their text lies in Special parts. Options.ParseSpecial has no effect.
-func (t *Tokenizer) EncodeParts(dst []int32, parts []Part, o Options) []int32 {
+// The only error is ErrTooManySteps.
+func (t *Tokenizer) EncodeParts(dst []int32, parts []Part, o Options) ([]int32, error) {
 	var b strings.Builder
 	var allowed []span
 	for _, p := range parts {
@@ -35,11 +36,12 @@ func (t *Tokenizer) EncodeParts(dst []int32, parts []Part, o Options) []int32 {
 	return t.encode(dst, b.String(), allowed, o)
 }
 
-func (t *Tokenizer) encode(dst []int32, text string, allowed []span, o Options) []int32 {
+func (t *Tokenizer) encode(dst []int32, text string, allowed []span, o Options) ([]int32, error) {
 	if o.AddSpecial {
 		dst = append(dst, t.post.before...)
 	}
 	st := t.newState()
+	st.steps = *newBudget(len(text))
 	st.matches = t.added.plain.split(st.matches[:0], text, allowed)
 	for i := range st.matches {
 		m := st.matches[i]
@@ -49,24 +51,28 @@ func (t *Tokenizer) encode(dst []int32, text string, allowed []span, o Options) 
 		}
 		dst = t.encodeSegment(st, dst, text[m.start:m.end], m.start, allowed)
 	}
+	err := st.steps.err(len(text))
 	t.release(st)
+	if err != nil {
+		return nil, err
+	}
 	if o.AddSpecial {
 		dst = append(dst, t.post.after...)
 	}
-	return dst
+	return dst, nil
 }
 
 // encodeSegment encodes a stretch between added tokens; offset is its place in
 // the whole text.
 func (t *Tokenizer) encodeSegment(st *state, dst []int32, raw string, offset int, allowed []span) []int32 {
-	s := normalize(t.norm, raw)
+	s := normalize(&st.steps, t.norm, raw)
 	set := t.added.normalized
 	if len(set.tokens) == 0 {
 		return t.encodeWords(st, dst, s, offset == 0)
 	}
 	spans := clipSpans(allowed, offset, offset+len(raw))
 	if len(t.norm) > 0 && len(spans) > 0 && set.hasControl() {
-		spans = normalizedSpans(t.norm, raw, s, spans)
+		spans = normalizedSpans(&st.steps, t.norm, raw, s, spans)
 	}
 	for _, m := range set.split(nil, s, spans) {
 		if m.id >= 0 {
@@ -91,15 +97,15 @@ func clipSpans(spans []span, start, end int) []span {
 
 // normalizedSpans maps spans of raw to spans of its normalized text s. Where a
 // border lies inside something that normalization joins, the span shrinks.
-func normalizedSpans(norm []normalizer, raw, s string, spans []span) []span {
+func normalizedSpans(b *budget, norm []normalizer, raw, s string, spans []span) []span {
 	var out []span
 	for _, p := range spans {
 		start, end := 0, len(s)
 		if p.start > 0 {
-			start = len(s) - commonSuffix(s, normalize(norm, raw[p.start:]))
+			start = len(s) - commonSuffix(s, normalize(b, norm, raw[p.start:]))
 		}
 		if p.end < len(raw) {
-			end = commonPrefix(s, normalize(norm, raw[:p.end]))
+			end = commonPrefix(s, normalize(b, norm, raw[:p.end]))
 		}
 		if start < end {
 			out = append(out, span{start, end})
@@ -135,7 +141,7 @@ func (t *Tokenizer) encodeWords(st *state, dst []int32, s string, atStart bool) 
 	}
 	in, out := append(st.pieces[0][:0], piece{s, atStart}), st.pieces[1]
 	for _, p := range t.pre {
-		out = p.split(out[:0], in)
+		out = p.split(&st.steps, out[:0], in)
 		in, out = out, in
 	}
 	for _, p := range in {

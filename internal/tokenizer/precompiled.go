@@ -93,7 +93,7 @@ func (m *charsMap) longest(s string) (out string, n int) {
 // by its shortest key.
 type precompiled struct{ chars *charsMap }
 
-func (p precompiled) apply(s string) string {
+func (p precompiled) apply(_ *budget, s string) string {
 	out := make([]byte, 0, len(s)+len(s)/8)
 	for i := 0; i < len(s); {
 		end := clusterEnd(s, i)

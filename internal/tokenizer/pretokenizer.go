@@ -10,7 +10,7 @@ type piece struct {
 
 // A preTokenizer cuts pieces into smaller ones, which it appends to out.
 type preTokenizer interface {
-	split(out, in []piece) []piece
+	split(b *budget, out, in []piece) []piece
 }
 
 // behavior says what becomes of the matches of a split.
@@ -25,9 +25,10 @@ const (
 )
 
 // A matcher appends the matches of a pattern in s to out as pairs of start and
-// end, in order and without overlap.
+// end, in order and without overlap. It takes its steps from the budget; once
+// that is spent, matches are missing and the text must be refused.
 type matcher interface {
-	matches(out []int, s string) []int
+	matches(b *budget, out []int, s string) []int
 }
 
 // splitter cuts at the matches of a pattern.
@@ -38,7 +39,7 @@ type splitter struct {
 	invert   bool
 }
 
-func (p *splitter) split(out, in []piece) []piece {
+func (p *splitter) split(b *budget, out, in []piece) []piece {
 	var found []int
 	for _, w := range in {
 		if p.scan != nil {
@@ -49,7 +50,7 @@ func (p *splitter) split(out, in []piece) []piece {
 			}
 			continue
 		}
-		found = p.pattern.matches(found[:0], w.text)
+		found = p.pattern.matches(b, found[:0], w.text)
 		for _, s := range cut(w.text, found, p.behavior, p.invert) {
 			if s.end > s.start {
 				out = append(out, piece{w.text[s.start:s.end], w.atStart && s.start == 0})
@@ -121,7 +122,7 @@ func cut(s string, found []int, b behavior, invert bool) []span {
 // literal matches a fixed string.
 type literal string
 
-func (l literal) matches(out []int, s string) []int {
+func (l literal) matches(_ *budget, out []int, s string) []int {
 	for at := 0; l != ""; {
 		k := strings.Index(s[at:], string(l))
 		if k < 0 {
@@ -140,7 +141,7 @@ type byteLevel struct {
 	raw            bool // bytes stay as they are, for a model over raw bytes
 }
 
-func (b *byteLevel) split(out, in []piece) []piece {
+func (b *byteLevel) split(_ *budget, out, in []piece) []piece {
 	for _, w := range in {
 		s := w.text
 		if b.addPrefixSpace && !strings.HasPrefix(s, " ") {

@@ -8,7 +8,7 @@ import (
 // charMatcher matches single characters.
 type charMatcher func(r rune) bool
 
-func (m charMatcher) matches(out []int, s string) []int {
+func (m charMatcher) matches(_ *budget, out []int, s string) []int {
 	for i, r := range s {
 		if m(r) {
 			n := utf8.RuneLen(r)
@@ -51,7 +51,7 @@ func flagScanner(flag byte, limit int) scanner {
 // wordMatcher matches \w+|[^\w\s]+.
 type wordMatcher struct{}
 
-func (wordMatcher) matches(out []int, s string) []int {
+func (wordMatcher) matches(_ *budget, out []int, s string) []int {
 	const none, word, other = 0, 1, 2
 	start, kind := 0, none
 	for i, r := range s {
@@ -94,7 +94,7 @@ type metaspace struct {
 	cut       bool
 }
 
-func (m *metaspace) split(out, in []piece) []piece {
+func (m *metaspace) split(_ *budget, out, in []piece) []piece {
 	for _, w := range in {
 		s := strings.ReplaceAll(w.text, " ", m.mark)
 		if m.prepend && (!m.firstOnly || w.atStart) && !strings.HasPrefix(s, m.mark) {
@@ -104,7 +104,7 @@ func (m *metaspace) split(out, in []piece) []piece {
 			out = append(out, piece{s, w.atStart})
 			continue
 		}
-		found := literal(m.mark).matches(nil, s)
+		found := literal(m.mark).matches(nil, nil, s)
 		for _, c := range cut(s, found, mergedWithNext, false) {
 			if c.end > c.start {
 				out = append(out, piece{s[c.start:c.end], w.atStart && c.start == 0})

@@ -156,7 +156,7 @@ type spmNormalizer struct {
 	extraSpaces bool
 }
 
-func (n spmNormalizer) apply(s string) string {
+func (n spmNormalizer) apply(_ *budget, s string) string {
 	out := make([]byte, 0, len(s)+len(s)/4+4)
 	space := !n.extraSpaces // leading spaces go as if one stood before
 	started := false

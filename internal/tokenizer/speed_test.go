@@ -27,10 +27,10 @@ func TestLongRunsAreFast(t *testing.T) {
 			whole := strings.Repeat(part, parts)
 			inParts := func() {
 				for range parts {
-					ids = tok.Encode(ids[:0], part, Options{})
+					ids = must(tok.Encode(ids[:0], part, Options{}))
 				}
 			}
-			if r := slowdown(t, parts/2, inParts, func() { ids = tok.Encode(ids[:0], whole, Options{}) }); r > parts/2 {
+			if r := slowdown(t, parts/2, inParts, func() { ids = must(tok.Encode(ids[:0], whole, Options{})) }); r > parts/2 {
 				t.Errorf("%s: a run of %q takes %.1f times as long as in %d parts", name, s, r, parts)
 			}
 		}
@@ -76,7 +76,7 @@ func TestSpeed(t *testing.T) {
 	for range 3 {
 		start := spent(t)
 		for _, s := range texts {
-			ids = tok.Encode(ids[:0], s, Options{ParseSpecial: true})
+			ids = must(tok.Encode(ids[:0], s, Options{ParseSpecial: true}))
 		}
 		best = min(best, spent(t)-start)
 	}
@@ -86,7 +86,7 @@ func TestSpeed(t *testing.T) {
 		for range 3 {
 			fresh := loadFresh(tok)
 			start := spent(t)
-			ids = fresh.Encode(ids[:0], s, Options{ParseSpecial: true})
+			ids = must(fresh.Encode(ids[:0], s, Options{ParseSpecial: true}))
 			least = min(least, spent(t)-start)
 		}
 		millis = append(millis, float64(least)/1e6)

@@ -26,6 +26,7 @@ type state struct {
 	matches []match
 	pieces  [2][]piece
 	lattice lattice
+	steps   budget // left of this call
 }
 
 func (t *Tokenizer) newState() *state {

@@ -113,7 +113,9 @@ func newTiktoken(table *stringTable, pattern string, added []addedToken) (*Token
 			t.setControl(a.id)
 		}
 	}
-	t.added = newAddedTokens(added, nil)
+	if t.added, err = newAddedTokens(added, nil); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 

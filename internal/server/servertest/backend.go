@@ -168,8 +168,13 @@ func (x *exec) next(logits []float32, s *backend.Seq, pos int) error {
 			watch(prompt, len(history))
 		}
 		first, second, _ := strings.Cut(script(prompt), "\x00")
-		a = answer{rest: x.b.tok.Encode(nil, first, tokenizer.Options{ParseSpecial: true}), prompt: prompt}
-		other = x.b.tok.Encode(nil, second, tokenizer.Options{ParseSpecial: true})
+		a = answer{prompt: prompt}
+		var err, err2 error
+		a.rest, err = x.b.tok.Encode(nil, first, tokenizer.Options{ParseSpecial: true})
+		other, err2 = x.b.tok.Encode(nil, second, tokenizer.Options{ParseSpecial: true})
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
 	}
 	if fail != nil {
 		if err := fail(a.prompt, a.written); err != nil {
