@@ -76,6 +76,7 @@ func Open(ctx context.Context, nameOrPath string, options *Options) (*Model, err
 		return nil, fmt.Errorf("baleen: %w", err)
 	}
 	o := model.Options{
+		Device:  cfg.String(config.Device),
 		Threads: either(options.Threads, cfg.Int(config.Threads)),
 		Context: either(options.Context, cfg.Int(config.Context)),
 		CPU:     either(options.CPU, cfg.CPULimit()),

@@ -20,10 +20,9 @@ const (
 	KVF32               // exact; what golden comparisons use
 )
 
-// Options say how a plan is to be compiled. The zero value is usable apart from the limits.
+// Options say how a plan is to be compiled. The zero value is usable apart from the limits. What only one kind of backend
+// can be told is given when it is made.
 type Options struct {
-	Threads int    // 0: one per available core
-	CPU     string // "", "avx512", "avx2", "neon", "generic": at most this instruction set
 	KV      KVType
 	MaxRows int   // rows of one step
 	MaxSeqs int   // sequences of one step
@@ -47,6 +46,17 @@ type Backend interface {
 	Name() string
 	Memory(p *plan.Plan, o Options) (Memory, error)
 	Compile(p *plan.Plan, o Options) (Exec, error)
+}
+
+// A Device is a backend on hardware with memory of its own, which may lack operations or formats.
+type Device interface {
+	Backend
+	// Describe names the hardware, as in "NVIDIA H200".
+	Describe() string
+	// Supports tells what of the plan the device cannot execute, nil if it can execute all of it.
+	Supports(p *plan.Plan) error
+	// Free measures the device's memory in bytes.
+	Free() (available, total int64, err error)
 }
 
 // A Batch is one step: the rows of several sequences, each sequence's rows together and in position order.

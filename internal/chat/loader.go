@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/baleenrun/baleen/internal/backend"
-	"github.com/baleenrun/baleen/internal/backend/cpu"
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/plan"
@@ -75,12 +74,12 @@ func (l *Loader) Need(_ context.Context, path string) (least, want int64, err er
 	}
 	defer p.Close()
 	o := l.fit(p.Info)
-	be := o.Backend
-	if be == nil {
-		be = cpu.New()
+	be, err := o.BackendFor(p.Plan)
+	if err != nil {
+		return 0, 0, err
 	}
 	mem, err := be.Memory(p.Plan, backend.Options{
-		Threads: o.Threads, CPU: o.CPU, KV: o.KV, MaxRows: max(o.MaxRows, o.Seqs), MaxSeqs: o.Seqs, MaxOut: o.Seqs, Pages: make([]int, len(p.Plan.Groups)),
+		KV: o.KV, MaxRows: max(o.MaxRows, o.Seqs), MaxSeqs: o.Seqs, MaxOut: o.Seqs, Pages: make([]int, len(p.Plan.Groups)),
 	})
 	if err != nil {
 		return 0, 0, err

@@ -75,7 +75,7 @@ func (a *app) benchCommand() *cobra.Command {
 	fl.StringVar(&f.plot, "plot", "", "also draw to this file, .svg or .png")
 	fl.StringVar(&f.worker, "worker", "", "")
 	_ = fl.MarkHidden("worker")
-	a.settings(cmd, config.Threads, config.KV, config.CPU)
+	a.settings(cmd, config.Device, config.Threads, config.KV, config.CPU)
 	return cmd
 }
 
@@ -107,7 +107,7 @@ func (a *app) bench(ctx context.Context, arg string, f *benchFlags) error {
 		c := []string{
 			self, "bench", path, "--worker", what, "--prompt", strconv.Itoa(f.Prompt), "--generate", strconv.Itoa(f.Generate),
 			"--depth", strconv.Itoa(f.Depth), "--reps", strconv.Itoa(f.Reps), "--threads", strconv.Itoa(a.threads()),
-			"--kv", a.cfg.String(config.KV), "--cpu", level.String(), "--newcomer", strconv.Itoa(f.Newcomer),
+			"--kv", a.cfg.String(config.KV), "--cpu", level.String(), "--device", a.cfg.String(config.Device), "--newcomer", strconv.Itoa(f.Newcomer),
 		}
 		for _, n := range f.Streams {
 			c = append(c, "--streams", strconv.Itoa(n))

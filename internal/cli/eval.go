@@ -47,7 +47,7 @@ func (a *app) evalCommand() *cobra.Command {
 	f.IntVar(&window, "ctx", 512, "tokens of a window")
 	f.IntVar(&chunk, "chunk", 0, "tokens of a step (default: a whole window)")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	a.settings(cmd, config.Threads, config.KV, config.CPU)
+	a.settings(cmd, config.Device, config.Threads, config.KV, config.CPU)
 	return cmd
 }
 
@@ -104,7 +104,7 @@ func (a *app) eval(ctx context.Context, arg, file string, window, chunk int, asJ
 			}
 		}
 	}
-	o := verify.Options{Chunk: chunk, Threads: a.cfg.Int(config.Threads), CPU: a.cfg.CPULimit(), KV: kvType(a.cfg.String(config.KV))}
+	o := verify.Options{Chunk: chunk, Device: a.cfg.String(config.Device), Threads: a.cfg.Int(config.Threads), CPU: a.cfg.CPULimit(), KV: kvType(a.cfg.String(config.KV))}
 	r, err := verify.Measure(ctx, c.Plan, verify.Text{Tokens: tokens, BOS: bos}, window, o, running)
 	if a.io.ErrTTY {
 		fmt.Fprintln(a.io.Err)

@@ -17,6 +17,7 @@ import (
 // modelOptions are what the settings say about opening a model.
 func (a *app) modelOptions() model.Options {
 	return model.Options{
+		Device:  a.cfg.String(config.Device),
 		Threads: a.cfg.Int(config.Threads),
 		CPU:     a.cfg.CPULimit(),
 		KV:      kvType(a.cfg.String(config.KV)),

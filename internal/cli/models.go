@@ -195,7 +195,7 @@ func (a *app) showCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&template, "template", false, "print the chat template alone")
 	cmd.Flags().BoolVar(&licence, "licence", false, "print the licence alone")
-	a.settings(cmd, config.Context, config.KV, config.CPU, config.Threads)
+	a.settings(cmd, config.Context, config.KV, config.Device, config.CPU, config.Threads)
 	return cmd
 }
 

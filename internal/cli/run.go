@@ -63,7 +63,7 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.showStats, "stats", false, "print counts and speeds on standard error afterwards")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object when the answer is complete")
 	f.register(cmd)
-	a.settings(cmd, config.Threads, config.Context, config.KV, config.CPU)
+	a.settings(cmd, config.Device, config.Threads, config.Context, config.KV, config.CPU)
 	return cmd
 }
 

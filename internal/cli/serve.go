@@ -137,7 +137,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.BoolVar(&f.shareCache, "share-cache", false, "let API keys share the cached beginnings of prompts, so that each can tell what others sent")
 	fs.StringVar(&f.conclude, "conclude", "auto", "ask a model that makes a call again, when it got the result, to answer instead: auto, repeats or never")
 	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
-	a.settings(cmd, config.Threads, config.Context, config.KV, config.CPU)
+	a.settings(cmd, config.Device, config.Threads, config.Context, config.KV, config.CPU)
 	return cmd
 }
 

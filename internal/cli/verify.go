@@ -16,8 +16,8 @@ more than 1e-3, and the same greedy continuation (computed token by token behind
 own text, so that one near tie does not count twice). Exit status 1 if it does not pass.
 
 FILE is a safetensors file with input_ids [n], logits [n, vocabulary] and greedy_ids [m].
---batch runs equal sequences at once and wants equal bits from all; --batch, --chunk and --threads
-never change logits_sha256.`
+--batch runs equal sequences at once and wants equal bits from all; --batch, --chunk, --threads
+and, for block-quantized weights, --device never change logits_sha256.`
 
 func (a *app) verifyCommand() *cobra.Command {
 	var reference, kv string
@@ -44,7 +44,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.KV, o.Threads, o.CPU = kvType(kv), a.cfg.Int(config.Threads), a.cfg.CPULimit()
+			o.KV, o.Threads, o.CPU, o.Device = kvType(kv), a.cfg.Int(config.Threads), a.cfg.CPULimit(), a.cfg.String(config.Device)
 			ref, err := verify.ReadReference(reference)
 			if err != nil {
 				return err
@@ -62,7 +62,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	f.IntVar(&o.Chunk, "chunk", 0, "tokens of a step for each sequence (default: all)")
 	f.StringVar(&kv, "kv", "f32", "storage of cached keys and values: f16 or f32")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
-	a.settings(cmd, config.Threads, config.CPU)
+	a.settings(cmd, config.Device, config.Threads, config.CPU)
 	return cmd
 }
 

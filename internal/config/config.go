@@ -3,6 +3,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -41,6 +42,7 @@ const (
 	Home    = "home"
 	Model   = "model"
 	CPU     = "cpu"
+	Device  = "device"
 	Threads = "threads"
 	Context = "context"
 	KV      = "kv"
@@ -57,6 +59,11 @@ var table = map[string]Setting{
 		Flag: "cpu", Var: "BALEEN_CPU",
 		Help: "use at most this instruction set: auto, avx512, avx2, neon or generic",
 		Kind: "LEVEL", Values: []string{"auto", "avx512", "avx2", "neon", "generic"},
+	},
+	Device: {
+		Flag: "device", Var: "BALEEN_DEVICE", Default: "auto",
+		Help: "where models run: auto, cpu, cuda or cuda:1; auto takes a GPU that executes and holds all of the model", Kind: "DEVICE",
+		check: deviceName,
 	},
 	Threads: {
 		Flag: "threads", Var: "BALEEN_THREADS",
@@ -77,6 +84,19 @@ func oneOf(values []string, v string) error {
 		return nil
 	}
 	return fmt.Errorf("want one of %s", strings.Join(values, ", "))
+}
+
+// deviceName checks the form of a name; which devices there are is found out when one is used.
+func deviceName(v string) error {
+	kind, number, numbered := strings.Cut(v, ":")
+	ok := kind == "cuda" || !numbered && (kind == "cpu" || kind == "auto")
+	if numbered && ok {
+		ok = intIn(0, 255)(number) == nil
+	}
+	if !ok {
+		return errors.New("want auto, cpu, cuda or cuda:1")
+	}
+	return nil
 }
 
 func intIn(lo, hi int) func(string) error {

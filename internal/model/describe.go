@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/backend"
-	"github.com/baleenrun/baleen/internal/backend/cpu"
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/safetensors"
@@ -109,14 +108,14 @@ func (d *Description) need(c *family.Checkpoint, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	be := o.Backend
-	if be == nil {
-		be = cpu.New()
+	be, err := o.BackendFor(p)
+	if err != nil {
+		return err
 	}
 	seqs := orDefault(o.Seqs, 1)
 	rows := max(min(orDefault(o.MaxRows, defaultRows), d.Context), seqs)
 	mem, err := be.Memory(p, backend.Options{
-		Threads: o.Threads, CPU: o.CPU, KV: o.KV, MaxRows: rows, MaxSeqs: seqs, MaxOut: seqs, Pages: make([]int, len(p.Groups)),
+		KV: o.KV, MaxRows: rows, MaxSeqs: seqs, MaxOut: seqs, Pages: make([]int, len(p.Groups)),
 	})
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"github.com/baleenrun/baleen/internal/backend"
-	"github.com/baleenrun/baleen/internal/backend/cpu"
+	"github.com/baleenrun/baleen/internal/backend/device"
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/family"
@@ -19,6 +19,7 @@ import (
 
 // Options say how a model is opened. The zero value is the default.
 type Options struct {
+	Device  string         // "auto" or "", "cpu", "cuda", "cuda:1": see package device
 	Threads int            // 0: one for each available core
 	CPU     string         // limit of the instruction set; "": none
 	KV      backend.KVType // storage of cached keys and values
@@ -32,7 +33,7 @@ type Options struct {
 
 	Budget   *Budget                 // nil: measured
 	Progress func(done, total int64) // bytes of weights that are loaded; nil: not told
-	Backend  backend.Backend         // nil: the CPU
+	Backend  backend.Backend         // nil: what Device says
 	Tune     func(o *engine.Options) // changes to the engine's options; nil: none
 }
 
@@ -90,9 +91,9 @@ func (m *Model) open(ctx context.Context, o Options) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	be := o.Backend
-	if be == nil {
-		be = cpu.New()
+	be, err := o.BackendFor(m.Plan)
+	if err != nil {
+		return err
 	}
 	eo, err := m.size(be, o)
 	if err != nil {
@@ -111,6 +112,14 @@ func (m *Model) open(ctx context.Context, o Options) error {
 		return errors.Join(err, exec.Close())
 	}
 	return nil
+}
+
+// BackendFor returns the backend that the options choose for a plan.
+func (o Options) BackendFor(p *plan.Plan) (backend.Backend, error) {
+	if o.Backend != nil {
+		return o.Backend, nil
+	}
+	return device.For(p, device.Options{Name: o.Device, Threads: o.Threads, Limit: o.CPU, KV: o.KV})
 }
 
 // Close stops the engine and closes the files.
@@ -162,8 +171,6 @@ func (m *Model) StopTokens() []int32 {
 // size chooses the number of pages and slots, and checks that everything fits.
 func (m *Model) size(be backend.Backend, o Options) (backend.Options, error) {
 	eo := backend.Options{
-		Threads:  o.Threads,
-		CPU:      o.CPU,
 		KV:       o.KV,
 		MaxRows:  min(orDefault(o.MaxRows, defaultRows), max(m.Context, 1)),
 		MaxSeqs:  orDefault(o.Seqs, defaultSeqs),
@@ -181,9 +188,17 @@ func (m *Model) size(be backend.Backend, o Options) (backend.Options, error) {
 		m.KVBytes = 4
 	}
 	budget, known := Budget{}, false
-	if o.Budget != nil {
+	d, own := be.(backend.Device)
+	switch {
+	case own: // what the host has does not matter
+		budget.Source = d.Name() + ", " + d.Describe()
+		if budget.Available, budget.Total, err = d.Free(); err != nil {
+			return eo, err
+		}
+		known = true
+	case o.Budget != nil:
 		budget, known = *o.Budget, true
-	} else {
+	default:
 		budget, known = SystemBudget()
 	}
 	one := cacheBytes(m.Plan, mem, m.Context, eo.MaxRows)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/backend"
-	"github.com/baleenrun/baleen/internal/backend/cpu"
 	"github.com/baleenrun/baleen/internal/plan"
 )
 
@@ -42,15 +41,15 @@ func Measure(ctx context.Context, p *plan.Plan, text Text, window int, o Options
 	if len(text.Tokens) < 2*window {
 		return Perplexity{}, fmt.Errorf("the text has %d tokens; windows of %d need at least %d", len(text.Tokens), window, 2*window)
 	}
-	be := o.Backend
-	if be == nil {
-		be = cpu.New()
-	}
 	rows := window
 	if o.Chunk > 0 {
 		rows = min(rows, o.Chunk)
 	}
-	r, err := newRunner(be, p, backend.Options{Threads: o.Threads, CPU: o.CPU, KV: o.KV}, 1, rows, min(rows, outRows))
+	be, err := o.backendFor(p)
+	if err != nil {
+		return Perplexity{}, err
+	}
+	r, err := newRunner(be, p, backend.Options{KV: o.KV}, 1, rows, min(rows, outRows))
 	if err != nil {
 		return Perplexity{}, err
 	}

@@ -10,7 +10,7 @@ import (
 	"math"
 
 	"github.com/baleenrun/baleen/internal/backend"
-	"github.com/baleenrun/baleen/internal/backend/cpu"
+	"github.com/baleenrun/baleen/internal/backend/device"
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/plan"
 )
@@ -24,12 +24,13 @@ const (
 
 // Options say how a checkpoint is run. The zero value is one sequence in one step, on all cores.
 type Options struct {
-	Batch   int // equal sequences at once; 0: 1
-	Chunk   int // rows of a step for each sequence; 0: all
-	Threads int // 0: one for each core
+	Batch   int    // equal sequences at once; 0: 1
+	Chunk   int    // rows of a step for each sequence; 0: all
+	Device  string // see package device
+	Threads int    // 0: one for each core
 	CPU     string
 	KV      backend.KVType
-	Backend backend.Backend // nil: the CPU
+	Backend backend.Backend // nil: what Device says
 }
 
 // A Report is the outcome of a comparison.
@@ -113,16 +114,23 @@ func compare(ctx context.Context, lower func(tokens int) (*plan.Plan, error), re
 	return report, nil
 }
 
+func (o Options) backendFor(p *plan.Plan) (backend.Backend, error) {
+	if o.Backend != nil {
+		return o.Backend, nil
+	}
+	return device.For(p, device.Options{Name: o.Device, Threads: o.Threads, Limit: o.CPU, KV: o.KV})
+}
+
 func (o Options) runner(p *plan.Plan, tokens int) (*runner, error) {
-	be := o.Backend
-	if be == nil {
-		be = cpu.New()
+	be, err := o.backendFor(p)
+	if err != nil {
+		return nil, err
 	}
 	rows := tokens
 	if o.Chunk > 0 {
 		rows = min(rows, o.Chunk)
 	}
-	return newRunner(be, p, backend.Options{Threads: o.Threads, CPU: o.CPU, KV: o.KV}, max(o.Batch, 1), rows, rows)
+	return newRunner(be, p, backend.Options{KV: o.KV}, max(o.Batch, 1), rows, rows)
 }
 
 // recompute computes the logits before greedy token i from the whole text, with the plan for that length.

@@ -20,42 +20,45 @@ import (
 // A way is one manner of computing the same logits.
 type way struct {
 	name    string
-	cpu     string
+	limit   string
 	threads int
 	chunk   int
 	others  int  // further sequences in the batch
 	swap    bool // pages and slots go to host memory and come back elsewhere between steps
 }
 
-// Run tests a backend. cpus are the instruction sets to compare, the first being the reference.
-func Run(t *testing.T, b backend.Backend, cpus []string) {
+// A Maker makes the backend under test, limited to an instruction set and a number of threads where it has such.
+type Maker func(limit string, threads int) backend.Backend
+
+// Run tests a backend. limits are the instruction sets to compare, the first being the reference.
+func Run(t *testing.T, b Maker, limits []string) {
 	types := []quant.Type{quant.F32, quant.BF16, quant.Q4_0, quant.Q8_0, quant.Q6_K}
 	if testing.Short() { // emulated processors and plain Go alone
 		types = []quant.Type{quant.F32, quant.Q4_0}
 	}
 	for _, typ := range types {
 		for _, p := range Plans(typ) {
-			t.Run(fmt.Sprintf("%s/%v", p.Family, typ), func(t *testing.T) { runPlan(t, b, p, typ, cpus) })
+			t.Run(fmt.Sprintf("%s/%v", p.Family, typ), func(t *testing.T) { runPlan(t, b, p, typ, limits) })
 		}
 	}
 }
 
-func runPlan(t *testing.T, b backend.Backend, p *plan.Plan, typ quant.Type, cpus []string) {
+func runPlan(t *testing.T, b Maker, p *plan.Plan, typ quant.Type, limits []string) {
 	n := 70
 	if testing.Short() {
 		n = 45 // two pages, and more than a window
 	}
 	tokens := Tokens(7, n)
-	first := compute(t, b, p, tokens, way{cpu: cpus[0], threads: 1, chunk: n}, backend.KVF32)
+	first := compute(t, b, p, tokens, way{limit: limits[0], threads: 1, chunk: n}, backend.KVF32)
 	// Quantized activations move router logits, and other experts are another model.
 	if typ.BlockSize() == 1 || len(p.Routes) == 0 {
 		compare(t, first, planref.Run(p, tokens), typ)
 	}
 	for _, kv := range []backend.KVType{backend.KVF32, backend.KVF16} {
-		want := digest(compute(t, b, p, tokens, way{cpu: cpus[0], threads: 1, chunk: n}, kv))
-		for _, w := range ways(cpus) {
+		want := digest(compute(t, b, p, tokens, way{limit: limits[0], threads: 1, chunk: n}, kv))
+		for _, w := range ways(limits) {
 			if got := digest(compute(t, b, p, tokens, w, kv)); got != want {
-				t.Errorf("kv %v, %s: other bits than one chunk on one thread with %s", kv, w.name, cpus[0])
+				t.Errorf("kv %v, %s: other bits than one chunk on one thread with %s", kv, w.name, limits[0])
 			}
 		}
 	}
@@ -63,7 +66,7 @@ func runPlan(t *testing.T, b backend.Backend, p *plan.Plan, typ quant.Type, cpus
 		return
 	}
 	long := Tokens(8, 1100) // several chunks of attention, on more threads than heads
-	want := digest(compute(t, b, p, long, way{cpu: cpus[len(cpus)-1], threads: 1, chunk: 128}, backend.KVF16))
+	want := digest(compute(t, b, p, long, way{limit: limits[len(limits)-1], threads: 1, chunk: 128}, backend.KVF16))
 	for _, w := range []way{{threads: 4, chunk: 100}, {threads: 3, chunk: 512, others: 1}} {
 		if got := digest(compute(t, b, p, long, w, backend.KVF16)); got != want {
 			t.Errorf("1,100 tokens with %+v: other bits than on one thread", w)
@@ -71,11 +74,11 @@ func runPlan(t *testing.T, b backend.Backend, p *plan.Plan, typ quant.Type, cpus
 	}
 }
 
-func ways(cpus []string) []way {
+func ways(limits []string) []way {
 	if testing.Short() {
 		ws := []way{{name: "chunks of 8, two more sequences, swapped", threads: 2, chunk: 8, others: 2, swap: true}}
-		for _, c := range cpus[1:] {
-			ws = append(ws, way{name: "instruction set " + c, cpu: c, threads: 2, chunk: 13, others: 1})
+		for _, c := range limits[1:] {
+			ws = append(ws, way{name: "instruction set " + c, limit: c, threads: 2, chunk: 13, others: 1})
 		}
 		return ws
 	}
@@ -87,9 +90,9 @@ func ways(cpus []string) []way {
 		{name: "one by one, seven more sequences", threads: 1, chunk: 1, others: 7},
 		{name: "swapped out and in", threads: 2, chunk: 11, others: 1, swap: true},
 	}
-	for _, c := range cpus[1:] {
-		ws = append(ws, way{name: "instruction set " + c, cpu: c, threads: 2, chunk: 13, others: 1},
-			way{name: "instruction set " + c + ", one by one", cpu: c, threads: 1, chunk: 1})
+	for _, c := range limits[1:] {
+		ws = append(ws, way{name: "instruction set " + c, limit: c, threads: 2, chunk: 13, others: 1},
+			way{name: "instruction set " + c + ", one by one", limit: c, threads: 1, chunk: 1})
 	}
 	return ws
 }
@@ -133,17 +136,17 @@ func digest(rows [][]float32) [32]byte {
 }
 
 // compute returns the logits of all tokens, computed in the given way beside other sequences.
-func compute(t *testing.T, b backend.Backend, p *plan.Plan, tokens []int32, w way, kv backend.KVType) [][]float32 {
+func compute(t *testing.T, b Maker, p *plan.Plan, tokens []int32, w way, kv backend.KVType) [][]float32 {
 	t.Helper()
 	seqs := 1 + w.others
 	perSeq := (len(tokens)+backend.PageTokens-1)/backend.PageTokens + 1
 	o := backend.Options{
-		Threads: w.threads, CPU: w.cpu, KV: kv, MaxRows: seqs * w.chunk, MaxSeqs: seqs, MaxOut: seqs * w.chunk, Slots: 2 * seqs,
+		KV: kv, MaxRows: seqs * w.chunk, MaxSeqs: seqs, MaxOut: seqs * w.chunk, Slots: 2 * seqs,
 	}
 	for range p.Groups {
 		o.Pages = append(o.Pages, 2*seqs*perSeq)
 	}
-	x, err := b.Compile(p, o)
+	x, err := b(w.limit, w.threads).Compile(p, o)
 	if err != nil {
 		t.Fatal(err)
 	}

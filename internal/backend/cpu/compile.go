@@ -114,12 +114,12 @@ func (c *compiler) op(op plan.Op) error {
 		if err != nil {
 			return err
 		}
-		if _, stores := op.(*plan.StoreKV); !stores && len(values(op)) == 0 {
-			return fmt.Errorf("the CPU backend does not know what it reads and writes")
+		if _, stores := op.(*plan.StoreKV); !stores && len(plan.Values(op)) == 0 {
+			return fmt.Errorf("package plan does not say what it reads and writes")
 		}
 		c.row(cost, f)
 	}
-	c.overwritten(writes(op))
+	c.overwritten(plan.Writes(op))
 	return nil
 }
 

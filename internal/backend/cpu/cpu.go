@@ -18,17 +18,26 @@ import (
 	"github.com/baleenrun/baleen/internal/plan"
 )
 
-type cpuBackend struct{}
+// Options say how the processor is used. The zero value is the default.
+type Options struct {
+	Threads int    // 0: one for each available core
+	Limit   string // "", "avx512", "avx2", "neon", "generic": at most this instruction set
+}
+
+type cpuBackend struct{ Options }
 
 // New returns the CPU backend.
-func New() backend.Backend { return cpuBackend{} }
+func New(o Options) backend.Backend { return cpuBackend{o} }
 
 func (cpuBackend) Name() string { return "cpu" }
 
 // Memory computes what Compile would allocate, without allocating it.
-func (cpuBackend) Memory(p *plan.Plan, o backend.Options) (backend.Memory, error) {
-	o, err := withDefaults(o)
+func (c cpuBackend) Memory(p *plan.Plan, o backend.Options) (backend.Memory, error) {
+	threads, err := c.threads()
 	if err != nil {
+		return backend.Memory{}, err
+	}
+	if o, err = withDefaults(o); err != nil {
 		return backend.Memory{}, err
 	}
 	var m backend.Memory
@@ -51,17 +60,20 @@ func (cpuBackend) Memory(p *plan.Plan, o backend.Options) (backend.Memory, error
 		m.Page = append(m.Page, int64(g.pageBytes))
 	}
 	m.Slot = int64(4 * z.slotFloats)
-	m.Scratch = z.scratch(o.Threads)
+	m.Scratch = z.scratch(threads)
 	return m, nil
 }
 
 // Compile packs the weights and prepares the passes.
-func (cpuBackend) Compile(p *plan.Plan, o backend.Options) (backend.Exec, error) {
-	o, err := withDefaults(o)
+func (c cpuBackend) Compile(p *plan.Plan, o backend.Options) (backend.Exec, error) {
+	threads, err := c.threads()
 	if err != nil {
 		return nil, err
 	}
-	level, err := isa.Best(o.CPU)
+	if o, err = withDefaults(o); err != nil {
+		return nil, err
+	}
+	level, err := isa.Best(c.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +82,7 @@ func (cpuBackend) Compile(p *plan.Plan, o backend.Options) (backend.Exec, error)
 		opt:  o,
 		mm:   matmul.For(level),
 		vec:  vec.For(level),
-		pool: newPool(o.Threads),
+		pool: newPool(threads),
 	}
 	if err := e.build(); err != nil {
 		_ = e.Close()
@@ -79,13 +91,17 @@ func (cpuBackend) Compile(p *plan.Plan, o backend.Options) (backend.Exec, error)
 	return e, nil
 }
 
+func (c cpuBackend) threads() (int, error) {
+	if c.Threads < 0 || c.Threads > 1024 {
+		return 0, fmt.Errorf("cpu: %d threads", c.Threads)
+	}
+	if c.Threads == 0 {
+		return runtime.GOMAXPROCS(0), nil // honours affinity and cgroup quotas
+	}
+	return c.Threads, nil
+}
+
 func withDefaults(o backend.Options) (backend.Options, error) {
-	if o.Threads == 0 {
-		o.Threads = runtime.GOMAXPROCS(0) // honours affinity and cgroup quotas
-	}
-	if o.Threads < 0 || o.Threads > 1024 {
-		return o, fmt.Errorf("cpu: %d threads", o.Threads)
-	}
 	if o.MaxRows <= 0 || o.MaxSeqs <= 0 || o.MaxOut <= 0 {
 		return o, fmt.Errorf("cpu: limits of a step must be positive: %d rows, %d sequences, %d rows with logits",
 			o.MaxRows, o.MaxSeqs, o.MaxOut)

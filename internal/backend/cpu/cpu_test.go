@@ -3,6 +3,7 @@ package cpu_test
 import (
 	"testing"
 
+	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/backend/backendtest"
 	"github.com/baleenrun/baleen/internal/backend/cpu"
 	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
@@ -13,5 +14,7 @@ func TestContract(t *testing.T) {
 	for _, l := range isa.Levels() {
 		cpus = append(cpus, l.String())
 	}
-	backendtest.Run(t, cpu.New(), cpus)
+	backendtest.Run(t, func(limit string, threads int) backend.Backend {
+		return cpu.New(cpu.Options{Threads: threads, Limit: limit})
+	}, cpus)
 }

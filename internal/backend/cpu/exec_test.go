@@ -17,13 +17,13 @@ import (
 	"github.com/baleenrun/baleen/internal/quant"
 )
 
-func compileTest(t *testing.T, p *plan.Plan, o backend.Options) *exec {
+func compileTest(t *testing.T, p *plan.Plan, threads int, o backend.Options) *exec {
 	t.Helper()
 	for range p.Groups {
 		o.Pages = append(o.Pages, 40)
 	}
 	o.Slots = 8
-	x, err := New().Compile(p, o)
+	x, err := New(Options{Threads: threads}).Compile(p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func tables(p *plan.Plan, first int) [][]int32 {
 func TestStepAllocatesNothing(t *testing.T) {
 	for _, p := range backendtest.Plans(quant.Q4_0) {
 		t.Run(p.Family, func(t *testing.T) {
-			x := compileTest(t, p, backend.Options{Threads: 2, MaxRows: 16, MaxSeqs: 4, MaxOut: 4})
+			x := compileTest(t, p, 2, backend.Options{MaxRows: 16, MaxSeqs: 4, MaxOut: 4})
 			b := &backend.Batch{Out: []int32{0, 1}, Tokens: make([]int32, 2), Seqs: []backend.Seq{
 				{Rows: 1, Pages: tables(p, 0), Slot: 0}, {Rows: 1, Pages: tables(p, 10), Slot: 3},
 			}}
@@ -79,7 +79,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 func TestSubmitRefuses(t *testing.T) {
 	plans := backendtest.Plans(quant.F32)
 	p := plans[len(plans)-1] // has pages and slots
-	x := compileTest(t, p, backend.Options{Threads: 1, MaxRows: 8, MaxSeqs: 2, MaxOut: 2})
+	x := compileTest(t, p, 1, backend.Options{MaxRows: 8, MaxSeqs: 2, MaxOut: 2})
 	good := func() *backend.Batch {
 		return &backend.Batch{
 			Tokens: []int32{1, 2, 3}, Out: []int32{0, 2},
@@ -162,13 +162,13 @@ func TestShortenedFileEndsTheStep(t *testing.T) {
 		logits, err := x.Wait()
 		return slices.Clone(logits), err
 	}
-	o := backend.Options{Threads: 2, MaxRows: 4, MaxSeqs: 1, MaxOut: 4}
-	want, err := step(compileTest(t, p, o))
+	o := backend.Options{MaxRows: 4, MaxSeqs: 1, MaxOut: 4}
+	want, err := step(compileTest(t, p, 2, o))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Bytes, w.File, w.Off = file.Bytes(), file, 0
-	x := compileTest(t, p, o)
+	x := compileTest(t, p, 2, o)
 	if n := testing.AllocsPerRun(20, func() { _, _ = x.embedding(w, 0, 16, 0) }); n > 0 {
 		t.Errorf("%v allocations a row", n)
 	}
@@ -194,26 +194,27 @@ func TestShortenedFileEndsTheStep(t *testing.T) {
 
 // TestCompileRefuses damages plans.
 func TestCompileRefuses(t *testing.T) {
-	limits := backend.Options{Threads: 1, MaxRows: 4, MaxSeqs: 1, MaxOut: 1, Slots: 1}
+	limits := backend.Options{MaxRows: 4, MaxSeqs: 1, MaxOut: 1, Slots: 1}
 	for _, c := range []struct {
 		what string
-		ruin func(p *plan.Plan, o *backend.Options)
+		ruin func(p *plan.Plan, o *backend.Options, c *Options)
 	}{
-		{"no limits", func(_ *plan.Plan, o *backend.Options) { o.MaxRows = 0 }},
-		{"negative threads", func(_ *plan.Plan, o *backend.Options) { o.Threads = -1 }},
-		{"an unknown instruction set", func(_ *plan.Plan, o *backend.Options) { o.CPU = "mmx" }},
-		{"pages for other groups", func(_ *plan.Plan, o *backend.Options) { o.Pages = append(o.Pages, 1) }},
-		{"weights cut short", func(p *plan.Plan, _ *backend.Options) { p.Weights[1].Bytes = p.Weights[1].Bytes[4:] }},
-		{"an embedding cut short", func(p *plan.Plan, _ *backend.Options) { p.Weights[0].Bytes = p.Weights[0].Bytes[4:] }},
-		{"a format without kernels", func(p *plan.Plan, _ *backend.Options) { p.Weights[1].Type = quant.IQ1_S }},
+		{"no limits", func(_ *plan.Plan, o *backend.Options, _ *Options) { o.MaxRows = 0 }},
+		{"negative threads", func(_ *plan.Plan, _ *backend.Options, c *Options) { c.Threads = -1 }},
+		{"an unknown instruction set", func(_ *plan.Plan, _ *backend.Options, c *Options) { c.Limit = "mmx" }},
+		{"pages for other groups", func(_ *plan.Plan, o *backend.Options, _ *Options) { o.Pages = append(o.Pages, 1) }},
+		{"weights cut short", func(p *plan.Plan, _ *backend.Options, _ *Options) { p.Weights[1].Bytes = p.Weights[1].Bytes[4:] }},
+		{"an embedding cut short", func(p *plan.Plan, _ *backend.Options, _ *Options) { p.Weights[0].Bytes = p.Weights[0].Bytes[4:] }},
+		{"a format without kernels", func(p *plan.Plan, _ *backend.Options, _ *Options) { p.Weights[1].Type = quant.IQ1_S }},
 	} {
 		p := backendtest.Plans(quant.F32)[0]
 		o := limits
 		for range p.Groups {
 			o.Pages = append(o.Pages, 4)
 		}
-		c.ruin(p, &o)
-		if x, err := New().Compile(p, o); err == nil {
+		own := Options{Threads: 1}
+		c.ruin(p, &o, &own)
+		if x, err := New(own).Compile(p, o); err == nil {
 			_ = x.Close()
 			t.Errorf("%s: compiled", c.what)
 		}
@@ -223,12 +224,12 @@ func TestCompileRefuses(t *testing.T) {
 // TestMemoryIsWhatCompileTakes compares the forecast with the allocations.
 func TestMemoryIsWhatCompileTakes(t *testing.T) {
 	for _, p := range backendtest.Plans(quant.Q8_0) {
-		o := backend.Options{Threads: 2, MaxRows: 64, MaxSeqs: 4, MaxOut: 4}
-		m, err := New().Memory(p, o)
+		o := backend.Options{MaxRows: 64, MaxSeqs: 4, MaxOut: 4}
+		m, err := New(Options{Threads: 2}).Memory(p, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := compileTest(t, p, o)
+		x := compileTest(t, p, 2, o)
 		want := m.Weights + m.Scratch + 8*m.Slot
 		for _, n := range m.Page {
 			want += 40 * n

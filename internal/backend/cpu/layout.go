@@ -70,115 +70,11 @@ func bufferRows(p *plan.Plan, o backend.Options) []int {
 		if gathered {
 			need = o.MaxOut
 		}
-		for _, v := range values(op) {
+		for _, v := range plan.Values(op) {
 			if v.Width > 0 {
 				rows[v.Buf] = max(rows[v.Buf], need)
 			}
 		}
 	}
 	return rows
-}
-
-// values lists the views that an operation reads or writes.
-func values(op plan.Op) []plan.Val {
-	in, out := reads(op), writes(op)
-	return append(append(make([]plan.Val, 0, len(in)+len(out)), in...), out...)
-}
-
-func reads(op plan.Op) []plan.Val {
-	switch o := op.(type) {
-	case *plan.Norm:
-		return []plan.Val{o.In}
-	case *plan.MatMul:
-		return []plan.Val{o.In}
-	case *plan.HeadMatMul:
-		return []plan.Val{o.In}
-	case *plan.RopeOp:
-		return []plan.Val{o.X}
-	case *plan.StoreKV:
-		return []plan.Val{o.K, o.V}
-	case *plan.Attention:
-		return []plan.Val{o.Q}
-	case *plan.Act:
-		return []plan.Val{o.In}
-	case *plan.GLU:
-		return []plan.Val{o.Gate, o.Up}
-	case *plan.Gate:
-		return []plan.Val{o.X, o.G}
-	case *plan.Add:
-		return []plan.Val{o.In, o.Out}
-	case *plan.Scale:
-		return []plan.Val{o.X}
-	case *plan.SoftCap:
-		return []plan.Val{o.X}
-	case *plan.PosScale:
-		return []plan.Val{o.X}
-	case *plan.Clamp:
-		return []plan.Val{o.X}
-	case *plan.CopyHeads:
-		return []plan.Val{o.In}
-	case *plan.Copy:
-		return []plan.Val{o.In}
-	case *plan.Router:
-		return []plan.Val{o.In}
-	case *plan.Experts:
-		return []plan.Val{o.In}
-	case *plan.ShortConv:
-		return []plan.Val{o.In}
-	case *plan.DeltaScan:
-		return []plan.Val{o.Q, o.K, o.V, o.Decay, o.Beta}
-	case *plan.Decay:
-		return []plan.Val{o.X}
-	case *plan.Gather:
-		return o.Vals
-	}
-	return nil
-}
-
-func writes(op plan.Op) []plan.Val {
-	switch o := op.(type) {
-	case *plan.Embed:
-		return []plan.Val{o.Out}
-	case *plan.Norm:
-		return []plan.Val{o.Out}
-	case *plan.MatMul:
-		return o.Out
-	case *plan.HeadMatMul:
-		return []plan.Val{o.Out}
-	case *plan.RopeOp:
-		return []plan.Val{o.X}
-	case *plan.Attention:
-		return []plan.Val{o.Out}
-	case *plan.Act:
-		return []plan.Val{o.Out}
-	case *plan.GLU:
-		return []plan.Val{o.Out}
-	case *plan.Gate:
-		return []plan.Val{o.Out}
-	case *plan.Add:
-		return []plan.Val{o.Out}
-	case *plan.Scale:
-		return []plan.Val{o.X}
-	case *plan.SoftCap:
-		return []plan.Val{o.X}
-	case *plan.PosScale:
-		return []plan.Val{o.X}
-	case *plan.Clamp:
-		return []plan.Val{o.X}
-	case *plan.CopyHeads:
-		return []plan.Val{o.Out}
-	case *plan.Copy:
-		return []plan.Val{o.Out}
-	case *plan.Experts:
-		return []plan.Val{o.Out}
-	case *plan.ShortConv:
-		return []plan.Val{o.Out}
-	case *plan.DeltaScan:
-		return []plan.Val{o.Out}
-	case *plan.Decay:
-		return []plan.Val{o.Out}
-	case *plan.Gather:
-		return o.Vals
-	}
-	return nil
 }
