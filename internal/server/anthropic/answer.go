@@ -30,10 +30,8 @@ type messageBody struct {
 	Content     []any            `json:"content"`
 	StopReason  *string          `json:"stop_reason"`
 	StopSeq     *string          `json:"stop_sequence"`
-	StopDetails *struct{}        `json:"stop_details"`
-	Container   *struct{}        `json:"container"`
 	Context     *contextAnswer   `json:"context_management,omitempty"`
-	Diagnostics *diagnosisAnswer `json:"diagnostics"`
+	Diagnostics *diagnosisAnswer `json:"diagnostics,omitempty"`
 	Usage       usageBody        `json:"usage"`
 }
 
@@ -62,10 +60,10 @@ type outputDetail struct {
 	Thinking int `json:"thinking_tokens"`
 }
 
+// textBody has no citations: the vendor leaves the key out where there are none, and clients refuse null.
 type textBody struct {
-	Type      string    `json:"type"`
-	Text      string    `json:"text"`
-	Citations *struct{} `json:"citations"`
+	Type string `json:"type"`
+	Text string `json:"text"`
 }
 
 type thinkingBody struct {
@@ -99,6 +97,13 @@ func (a *answer) usage(u chat.Usage) usageBody {
 		b.CacheCreation, b.Input = b.Input-1, 1
 	}
 	b.Details = &outputDetail{u.Reasoning}
+	return b
+}
+
+// startUsage is the usage of message_start: what usage will say of the prompt, and no output yet.
+func (a *answer) startUsage(prompt chat.Usage) usageBody {
+	b := a.usage(prompt)
+	b.ByTTL, b.Details, b.Tier = &ttlBody{Short: b.CacheCreation}, nil, "standard"
 	return b
 }
 

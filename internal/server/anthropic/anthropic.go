@@ -100,7 +100,7 @@ func (d *dialect) start(r *http.Request, req *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	req.chat.Progress = req.stream && server.WantsProgress(r)
+	req.chat.Progress = req.stream // message_start waits for the counts
 	s, err := d.env.Chat.Run(r.Context(), &req.chat)
 	if err != nil {
 		return nil, err

@@ -51,10 +51,8 @@ type (
 		Usage   usageBody      `json:"usage"`
 	}
 	endDelta struct {
-		StopReason  string    `json:"stop_reason"`
-		StopSeq     *string   `json:"stop_sequence"`
-		StopDetails *struct{} `json:"stop_details"`
-		Container   *struct{} `json:"container"`
+		StopReason string  `json:"stop_reason"`
+		StopSeq    *string `json:"stop_sequence"`
 	}
 	plainEvent struct {
 		Type string `json:"type"`
@@ -192,11 +190,19 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) e
 		return e
 	}
 	defer a.stream.Close()
-	start := a.message()
-	start.Usage = usageBody{Input: a.stream.PromptCount(), ByTTL: &ttlBody{}, Tier: "standard"}
-	b.send("message_start", startEvent{"message_start", start})
-	b.send("ping", plainEvent{"ping"})
-	begun.Store(true)
+	// message_start says what of the prompt came from the cache, which is known when all of the prompt is ready: it
+	// waits for that. Until then comments keep the line alive.
+	prompt := chat.Usage{Prompt: a.stream.PromptCount()}
+	begin := func() {
+		if begun.Load() {
+			return
+		}
+		start := a.message()
+		start.Usage = a.startUsage(prompt)
+		b.send("message_start", startEvent{"message_start", start})
+		b.send("ping", plainEvent{"ping"})
+		begun.Store(true)
+	}
 	for b.err == nil {
 		delta, ok := a.stream.Next()
 		switch {
@@ -206,9 +212,12 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) e
 		case delta.Kind == chat.Done:
 			quiet()
 			if delta.Err != nil {
-				b.send("error", errorOf(r, delta.Err))
+				if !out.Withdraw() {
+					b.send("error", errorOf(r, delta.Err))
+				}
 				return delta.Err
 			}
+			begin()
 			b.last()
 			reason, sequence := a.stopReason(delta.Usage)
 			b.send("message_delta", endEvent{Type: "message_delta", Delta: endDelta{StopReason: reason, StopSeq: sequence}, Context: a.edited, Usage: a.usage(delta.Usage)})
@@ -217,10 +226,15 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) e
 		case delta.Kind == chat.Finish:
 			a.finish(delta)
 		case delta.Kind == chat.PrefillDelta:
-			if b.err == nil {
+			prompt.Cached = delta.Prefill.Cached
+			if b.err == nil && server.WantsProgress(r) {
 				b.err = out.Prefill(server.ReportOf(delta))
 			}
+			if delta.Prefill.Ready == delta.Prefill.Total {
+				begin()
+			}
 		default:
+			begin()
 			b.add(delta)
 		}
 	}

@@ -294,6 +294,7 @@ func sameAsPlain(t *testing.T, plain, streamed servertest.Reply) {
 	if plain.Status != 200 {
 		return
 	}
+	startsWithItsEnd(t, streamed.Events(t))
 	m := rebuild(t, streamed.Events(t))
 	want := plain.JSON(t)
 	for _, key := range []string{"content", "stop_reason", "stop_sequence", "model", "role", "context_management"} {

@@ -339,6 +339,12 @@ func TestFailureAnywhere(t *testing.T) {
 		})
 		// Another prompt each time: one that failed is not asked of the script again.
 		r := w.Post(t, "/v1/messages", with(body, fmt.Sprintf(`"system":"Try %d."`, n)))
+		if n == 0 { // nothing was sent: an error with its status
+			if r.Status != http.StatusInternalServerError || r.JSON(t)["type"] != "error" {
+				t.Fatalf("failure of the prompt: %d %s", r.Status, r.Body)
+			}
+			continue
+		}
 		events := r.Events(t)
 		rebuild(t, events)
 		if last := events[len(events)-1]; last.Name != "error" || !strings.Contains(last.Data, `"api_error"`) || strings.Contains(last.Data, "scripted") {
@@ -346,6 +352,68 @@ func TestFailureAnywhere(t *testing.T) {
 		}
 		if got := names(events); got[0] != "message_start" || got[1] != "ping" {
 			t.Fatalf("begins with %v", got)
+		}
+	}
+}
+
+// TestStartSaysTheInput asserts that message_start and message_delta say the same of the prompt, also where a part of
+// it came from the cache or from a request that runs beside.
+func TestStartSaysTheInput(t *testing.T) {
+	w := newWorld(t, servertest.Options{})
+	body := `{"model":"scripted","max_tokens":50,"stream":true,"system":[{"type":"text","text":"` + strings.Repeat("Know this. ", 60) +
+		`"%s}],"messages":[{"role":"user","content":"Hi"}]}`
+	for _, c := range []struct {
+		mark   string
+		cached bool
+	}{{"", false}, {"", true}, {`,"cache_control":{"type":"ephemeral"}`, true}} {
+		events := w.Post(t, "/v1/messages", fmt.Sprintf(body, c.mark)).Events(t)
+		startsWithItsEnd(t, events)
+		var start struct {
+			Message struct{ Usage map[string]any }
+		}
+		if err := json.Unmarshal([]byte(events[0].Data), &start); err != nil {
+			t.Fatal(err)
+		}
+		if read := start.Message.Usage["cache_read_input_tokens"].(float64); c.cached != (read > 0) {
+			t.Errorf("%+v: read %v", c, read)
+		}
+	}
+	var wg sync.WaitGroup
+	replies := make([]servertest.Reply, 4)
+	long := strings.Replace(fmt.Sprintf(body, ""), "Know this. ", strings.Repeat("Know that. ", 200), 1)
+	for i := range replies {
+		wg.Go(func() { replies[i], _ = w.Send(t.Context(), "POST", "/v1/messages", long) })
+	}
+	wg.Wait()
+	for _, r := range replies {
+		startsWithItsEnd(t, r.Events(t))
+	}
+}
+
+// startsWithItsEnd compares what the first and the last counts of a stream say of the prompt.
+func startsWithItsEnd(t *testing.T, events []servertest.SSE) {
+	t.Helper()
+	var d struct {
+		Message, Delta struct{}
+		Usage          map[string]any
+	}
+	var start struct {
+		Message struct{ Usage map[string]any }
+	}
+	if len(events) == 0 || json.Unmarshal([]byte(events[0].Data), &start) != nil || start.Message.Usage == nil {
+		t.Fatalf("no message_start: %v", events)
+	}
+	for _, e := range events {
+		if e.Name != "message_delta" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(e.Data), &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"} {
+			if a, b := start.Message.Usage[k], d.Usage[k]; a != b {
+				t.Errorf("%s: %v at the start, %v at the end", k, a, b)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/sample"
 	"github.com/baleenrun/baleen/internal/server"
+	"github.com/baleenrun/baleen/internal/server/fields"
 )
 
 // decodeResponse reads a request and joins it with the response that it continues.
@@ -85,10 +86,10 @@ type contentOut struct {
 type itemOut struct {
 	ID        string        `json:"id"`
 	Type      string        `json:"type"`
-	Status    string        `json:"status"`
+	Status    string        `json:"status,omitempty"` // calls of custom tools have none
 	Role      string        `json:"role,omitempty"`
 	Content   *[]contentOut `json:"content,omitempty"`
-	Summary   *[]any        `json:"summary,omitempty"`
+	Summary   *[]contentOut `json:"summary,omitempty"`
 	Encrypted *string       `json:"encrypted_content,omitempty"`
 	CallID    string        `json:"call_id,omitempty"`
 	Name      string        `json:"name,omitempty"`
@@ -140,8 +141,7 @@ type responseOut struct {
 	TopLogs      int                `json:"top_logprobs"`
 	TopP         *float32           `json:"top_p"`
 	Truncation   string             `json:"truncation"`
-	Usage        *responseUsage     `json:"usage"`
-	User         *string            `json:"user"`
+	Usage        *responseUsage     `json:"usage,omitempty"` // once it is known
 	Metadata     json.RawMessage    `json:"metadata"`
 }
 
@@ -150,6 +150,36 @@ func rawOr(raw json.RawMessage, def string) json.RawMessage {
 		return json.RawMessage(def)
 	}
 	return raw
+}
+
+// declaredTools are the tools of a request as responses show them: with all that the vendor's have.
+func declaredTools(v fields.Value) json.RawMessage {
+	list := []json.RawMessage{}
+	for _, it := range v.Items() {
+		var m map[string]json.RawMessage
+		if json.Unmarshal(it.Raw, &m) != nil {
+			continue
+		}
+		switch text(it, "type") {
+		case "function":
+			for key, def := range map[string]string{"parameters": "null", "strict": "false"} {
+				if old, ok := m[key]; !ok || string(old) == "null" {
+					m[key] = json.RawMessage(def)
+				}
+			}
+		case "namespace":
+			inner, _ := it.Get("tools")
+			m["tools"] = declaredTools(inner)
+		}
+		if b, err := json.Marshal(m); err == nil {
+			list = append(list, b)
+		}
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		return json.RawMessage("[]")
+	}
+	return b
 }
 
 func floatOr(f, def *float32) *float32 {
@@ -165,7 +195,7 @@ func (d *dialect) newResponse(q *responseRequest, model string) *responseOut {
 		ID: chat.NewID("resp_"), Object: "response", Created: d.env.Now().Unix(), Status: "in_progress", Model: model,
 		Instructions: q.instructions, Output: []itemOut{}, Parallel: !q.parallelFalse, Tier: "default", Store: !q.noStore,
 		Reasoning: rawOr(q.reasoning, `{"effort":null,"summary":null}`), Text: rawOr(q.text, `{"format":{"type":"text"}}`),
-		ToolChoice: rawOr(q.choice.Raw, `"auto"`), Tools: rawOr(q.tools.Raw, "[]"), TopLogs: q.topLogs, Truncation: "disabled",
+		ToolChoice: rawOr(q.choice.Raw, `"auto"`), Tools: declaredTools(q.tools), TopLogs: q.topLogs, Truncation: "disabled",
 		Temperature: floatOr(q.req.Sampling.Temperature, &one), TopP: floatOr(q.req.Sampling.TopP, &one), Metadata: rawOr(q.metadata, "{}"),
 	}
 	if q.req.MaxTokens > 0 {
@@ -274,6 +304,9 @@ func (b *builder) take(delta chat.Delta) error {
 	case chat.PrefillDelta:
 		return b.out.Prefill(server.ReportOf(delta))
 	case chat.ReasoningDelta:
+		if b.q.summary {
+			return b.grow("reasoning", "response.reasoning_summary_text.delta", delta)
+		}
 		return b.grow("reasoning", "response.reasoning_text.delta", delta)
 	case chat.CallStart:
 		return b.startCall(delta.Call)
@@ -314,27 +347,73 @@ func (b *builder) grow(kind, event string, delta chat.Delta) error {
 		}
 		it := itemOut{ID: chat.NewID("msg_"), Type: kind, Status: "in_progress", Role: "assistant", Content: &[]contentOut{}}
 		if kind == "reasoning" {
-			it.ID, it.Role, it.Summary = chat.NewID("rs_"), "", &[]any{}
+			it.ID, it.Role, it.Summary = chat.NewID("rs_"), "", &[]contentOut{}
+			if b.q.summary {
+				it.Content = nil
+			}
 		}
 		if err := b.open(it); err != nil {
 			return err
 		}
-		if err := b.event("response.content_part.added", b.at(map[string]any{"content_index": 0, "part": b.part()})); err != nil {
+		if err := b.event(b.partEvent("added"), b.inside(map[string]any{"part": b.part()})); err != nil {
 			return err
 		}
 	}
 	b.text.WriteString(delta.Text)
-	m := map[string]any{"content_index": 0, "delta": delta.Text}
+	m := b.inside(map[string]any{"delta": delta.Text})
 	if kind == "message" {
 		logs := tokensOf(delta.Tokens)
 		b.logs = append(b.logs, logs...)
-		m["logprobs"] = logs
+		m["logprobs"] = logsOf(logs)
 	}
-	return b.event(event, b.at(m))
+	return b.event(event, m)
+}
+
+// summarized reports whether the item that grows is reasoning that comes as a summary.
+func (b *builder) summarized() bool { return b.cur.Type == "reasoning" && b.q.summary }
+
+// partEvent is the name of what happens to the part that grows.
+func (b *builder) partEvent(what string) string {
+	if b.summarized() {
+		return "response.reasoning_summary_part." + what
+	}
+	return "response.content_part." + what
+}
+
+// inside adds where the part stands that grows.
+func (b *builder) inside(m map[string]any) map[string]any {
+	key := "content_index"
+	if b.summarized() {
+		key = "summary_index"
+	}
+	m[key] = 0
+	return b.at(m)
+}
+
+// A logOut is a token in events, where its bytes are not said.
+type logOut struct {
+	Token   string   `json:"token"`
+	LogProb float32  `json:"logprob"`
+	Top     []logOut `json:"top_logprobs,omitempty"`
+}
+
+func logsOf(ts []tokenOut) []logOut {
+	out := []logOut{}
+	for _, t := range ts {
+		l := logOut{Token: t.Token, LogProb: t.LogProb}
+		if t.Top != nil {
+			l.Top = logsOf(*t.Top)
+		}
+		out = append(out, l)
+	}
+	return out
 }
 
 // part is the content of the item that grows.
 func (b *builder) part() contentOut {
+	if b.summarized() {
+		return contentOut{Type: "summary_text", Text: b.text.String()}
+	}
 	if b.cur.Type == "reasoning" {
 		return contentOut{Type: "reasoning_text", Text: b.text.String()}
 	}
@@ -351,25 +430,32 @@ func (b *builder) closeItem() error {
 	if it == nil {
 		return nil
 	}
-	it.Status = "completed"
-	if b.cut {
+	switch {
+	case it.Type == "custom_tool_call":
+	case b.cut:
 		it.Status = "incomplete"
+	default:
+		it.Status = "completed"
 	}
 	if it.Type == "message" || it.Type == "reasoning" {
 		p := b.part()
-		it.Content = &[]contentOut{p}
-		m := map[string]any{"content_index": 0, "text": p.Text}
+		m := b.inside(map[string]any{"text": p.Text})
 		kind := "response.reasoning_text.done"
+		if b.summarized() {
+			kind, it.Summary = "response.reasoning_summary_text.done", &[]contentOut{p}
+		} else {
+			it.Content = &[]contentOut{p}
+		}
 		if it.Type == "message" {
-			kind, m["logprobs"] = "response.output_text.done", *p.LogProbs
+			kind, m["logprobs"] = "response.output_text.done", logsOf(*p.LogProbs)
 		} else if b.q.encrypted {
 			sealed := seal(p.Text)
 			it.Encrypted = &sealed
 		}
-		if err := b.event(kind, b.at(m)); err != nil {
+		if err := b.event(kind, m); err != nil {
 			return err
 		}
-		if err := b.event("response.content_part.done", b.at(map[string]any{"content_index": 0, "part": p})); err != nil {
+		if err := b.event(b.partEvent("done"), b.inside(map[string]any{"part": p})); err != nil {
 			return err
 		}
 	}
@@ -385,7 +471,7 @@ func (b *builder) startCall(c *chat.Call) error {
 	empty := ""
 	it := itemOut{ID: chat.NewID("fc_"), Type: "function_call", Status: "in_progress", CallID: c.ID, Name: c.Name, Arguments: &empty}
 	if b.q.custom[c.Name] {
-		it.ID, it.Type, it.Arguments, it.Input = chat.NewID("ctc_"), "custom_tool_call", nil, &empty
+		it.ID, it.Type, it.Status, it.Arguments, it.Input = chat.NewID("ctc_"), "custom_tool_call", "", nil, &empty
 	}
 	if in, ok := b.q.spaces[c.Name]; ok {
 		it.Name, it.Namespace = in.name, in.namespace
@@ -485,7 +571,11 @@ func (b *builder) keep(body []byte) error {
 		k.output = append(k.output, raw)
 		switch it.Type {
 		case "reasoning":
-			m.Reasoning += (*it.Content)[0].Text
+			said := it.Content
+			if said == nil {
+				said = it.Summary
+			}
+			m.Reasoning += (*said)[0].Text
 		case "message":
 			m.Parts = append(m.Parts, chat.Part{Text: (*it.Content)[0].Text})
 		case "function_call":

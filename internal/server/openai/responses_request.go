@@ -129,7 +129,10 @@ var reasoningTable = &fields.Table[common]{Name: "reasoning", Fields: []fields.F
 		c.req.Effort = v.String()
 		return nil
 	}},
-	{Name: "summary", Type: fields.Enum("auto", "concise", "detailed", "none"), Use: fields.Ignored, Doc: "the whole reasoning is given, no summary"},
+	{Name: "summary", Type: fields.Enum("auto", "concise", "detailed", "none"), Doc: "other than none: the reasoning comes as the summary of its item, whole, since nothing here shortens it. Left out: as the item's content", Set: func(c *common, v fields.Value) error {
+		c.summary = v.String() != "none"
+		return nil
+	}},
 	{Name: "generate_summary", Type: fields.String(), Use: fields.Ignored, Doc: "older name of summary"},
 	{Name: "context", Type: fields.String(), Use: fields.Ignored, Doc: "the template decides which earlier reasoning the model sees"},
 	{Name: "mode", Type: fields.String(), Use: fields.Refused, Allow: []string{`"standard"`}, Doc: "there is no pro mode"},
@@ -254,7 +257,7 @@ func (r *responseRequest) input(v fields.Value) error {
 		if err := ms.item(it); err != nil {
 			return err
 		}
-		r.items = append(r.items, withID(it.Raw))
+		r.items = append(r.items, itemOf(it.Raw))
 	}
 	r.messages = ms.out
 	return nil
@@ -278,20 +281,42 @@ func (r *responseRequest) dereference(v fields.Value) (fields.Value, error) {
 	return fields.Value{Raw: raw, Path: v.Path}, nil
 }
 
-// withID gives an item an id where it has none.
-func withID(raw json.RawMessage) json.RawMessage {
+// itemOf gives an item of the input what the vendor's lists of input items have and requests may leave out: an id, a
+// type, a state, and content as a list.
+func itemOf(raw json.RawMessage) json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil {
 		return raw
 	}
-	if id, ok := m["id"]; ok && string(id) != "null" {
-		return raw
+	def := func(key string, v any) {
+		if old, ok := m[key]; ok && string(old) != "null" {
+			return
+		}
+		if b, err := json.Marshal(v); err == nil {
+			m[key] = b
+		}
 	}
-	id, err := json.Marshal(chat.NewID("item_"))
-	if err != nil {
-		return raw
+	def("id", chat.NewID("item_"))
+	def("type", "message")
+	switch string(m["type"]) {
+	case `"message"`:
+		kind := "input_text"
+		if string(m["role"]) == `"assistant"` {
+			kind = "output_text"
+		}
+		var text string
+		if json.Unmarshal(m["content"], &text) == nil {
+			part := map[string]any{"type": kind, "text": text}
+			if kind == "output_text" {
+				part["annotations"], part["logprobs"] = []any{}, []any{}
+			}
+			delete(m, "content")
+			def("content", []any{part})
+		}
+		def("status", "completed")
+	case `"function_call"`, `"function_call_output"`, `"custom_tool_call_output"`:
+		def("status", "completed")
 	}
-	m["id"] = id
 	if b, err := json.Marshal(m); err == nil {
 		return b
 	}

@@ -14,6 +14,7 @@ type common struct {
 	includeUsage bool
 	hasOptions   bool
 	topLogs      int
+	summary      bool // of responses: reasoning comes as the summary
 }
 
 const (
