@@ -20,7 +20,7 @@ func (a *app) chat(ctx context.Context, c *conversation) error {
 	in, isFile := a.io.In.(*os.File)
 	out, outFile := a.outFile()
 	if isFile && outFile && a.io.OutTTY && a.getenv("TERM") != "dumb" {
-		o := chatui.Options{In: in, Out: out, Environ: a.io.Environ, Plain: a.getenv("NO_COLOR") != ""}
+		o := chatui.Options{In: in, Out: out, Environ: a.io.Environ}
 		if st, err := a.store(); err == nil && st.Dir() != "" {
 			o.History = filepath.Join(st.Dir(), "chat_history")
 		}
@@ -34,7 +34,7 @@ func (a *app) plainChat(ctx context.Context, c *conversation) error {
 	lines := &plainLines{in: bufio.NewReader(a.io.In), out: a.io.Err}
 	fmt.Fprintf(a.io.Err, "%s. /help for help, Ctrl-D leaves.\n", c.Title())
 	for {
-		line, err := readPrompt(lines)
+		line, isCommand, err := readPrompt(lines)
 		if errors.Is(err, io.EOF) {
 			fmt.Fprintln(a.io.Err)
 			return nil
@@ -45,7 +45,7 @@ func (a *app) plainChat(ctx context.Context, c *conversation) error {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		if strings.HasPrefix(line, "/") {
+		if isCommand {
 			reply, say, quit := c.Command(line)
 			if quit {
 				return nil
@@ -113,17 +113,17 @@ const (
 )
 
 // readPrompt reads lines until one does not end in a backslash, or a text in three quotes ends.
-func readPrompt(r *plainLines) (string, error) {
+func readPrompt(r *plainLines) (text string, isCommand bool, err error) {
 	var b strings.Builder
 	for {
 		line, err := r.read(b.Len() > 0)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		b.WriteString(line)
 		text, more := chatui.Complete(b.String())
 		if !more {
-			return text, nil
+			return text, chatui.IsCommand(b.String()), nil
 		}
 		b.WriteByte('\n')
 	}

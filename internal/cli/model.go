@@ -2,7 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"sync/atomic"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,22 +37,29 @@ func kvType(name string) backend.KVType {
 type loading struct {
 	a     *app
 	began time.Time
-	shown atomic.Bool
-	last  atomic.Int64 // percent
+
+	mu      sync.Mutex
+	percent int64 // that is shown, 0 while nothing is
+	over    bool  // nothing is shown any more, whoever still reports
 }
 
 func (l *loading) set(done, total int64) {
 	percent := done * 100 / max(total, 1)
-	if time.Since(l.began) < 400*time.Millisecond || l.last.Swap(percent) == percent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over || percent <= l.percent || time.Since(l.began) < 400*time.Millisecond {
 		return
 	}
-	l.shown.Store(true)
+	l.percent = percent
 	fmt.Fprintf(l.a.io.Err, "\rLoading %d %%", percent)
 }
 
 func (l *loading) clear() {
-	if l.shown.Load() {
-		fmt.Fprint(l.a.io.Err, "\r            \r")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over = true; l.percent > 0 {
+		const longest = "Loading 100 %"
+		fmt.Fprint(l.a.io.Err, "\r"+strings.Repeat(" ", len(longest))+"\r")
 	}
 }
 

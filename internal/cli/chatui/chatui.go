@@ -5,7 +5,7 @@ package chatui
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // A Talker is what the chat is with.
@@ -23,7 +24,7 @@ type Talker interface {
 	Markdown() bool     // answers are to be rendered
 	Commands() []string // words that begin a command, for completion
 
-	// Command runs a line that begins with a slash. say is what to say next, "" for nothing.
+	// Command runs a line that IsCommand accepts. say is what to say next, "" for nothing.
 	Command(line string) (reply, say string, quit bool)
 
 	// Answer says text and hands the answer to emit as it comes, on the calling goroutine. note is shown afterwards.
@@ -32,30 +33,36 @@ type Talker interface {
 
 // Options say where the chat is.
 type Options struct {
-	In      io.Reader
-	Out     *os.File
-	Environ []string
-	History string // file that keeps what was typed; "": none
-	Plain   bool   // no colours
+	In, Out *os.File
+	Environ []string // NO_COLOR and the like count
+	History string   // file that keeps what was typed; "": none
 }
 
 // Run talks until the user leaves.
 func Run(ctx context.Context, t Talker, o Options) error {
-	m := newModel(ctx, t, o)
-	opts := []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ), tea.WithFPS(30),
-	}
-	if o.Plain {
-		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
-	}
-	p := tea.NewProgram(m, opts...)
+	s := &screen{w: o.Out, profile: profile(o.Out, o.Environ)}
+	m := newModel(ctx, t, o, s)
+	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(quiet{o.Out}), tea.WithEnvironment(o.Environ))
 	m.send = p.Send
+	s.write(wantModes + ansi.RequestBackgroundColor)
 	_, err := p.Run()
 	m.stopAnswer()
+	s.write(resetModes + ansi.SetModeTextCursorEnable)
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// profile is the colours that the terminal has and the user wants: none with NO_COLOR, whatever its value is.
+func profile(out *os.File, environ []string) colorprofile.Profile {
+	p := colorprofile.Detect(out, environ)
+	for _, v := range environ {
+		if value, ok := strings.CutPrefix(v, "NO_COLOR="); ok && value != "" {
+			p = min(p, colorprofile.ASCII)
+		}
+	}
+	return p
 }
 
 // Messages of the answering goroutine.
@@ -75,6 +82,8 @@ type ui struct {
 	ctx    context.Context
 	talker Talker
 	send   func(tea.Msg)
+	screen *screen
+	done   []string // lines that scroll away with the next drawing
 	input  textarea.Model
 	width  int
 	height int
@@ -86,13 +95,21 @@ type ui struct {
 	answering bool
 	cancel    context.CancelFunc
 	finished  chan struct{} // closed when the answering goroutine is gone
-	blocks    splitter
+	answer    *markdown
+	partial   string // the answer's last line, while it is not complete
+	reasoning bool
+	typed     string // what is answered
 	began     time.Time
-	spin      int
+	ticks     int
+	preview   []string // what is not complete, as it was drawn last
+	stale     bool     // pieces came that preview does not have
+	queue     []string // what was entered during the answer
+	title     bool     // was shown
 	quitting  bool
+	suspended bool
 }
 
-func newModel(ctx context.Context, t Talker, o Options) *ui {
+func newModel(ctx context.Context, t Talker, o Options, s *screen) *ui {
 	in := textarea.New()
 	in.ShowLineNumbers = false
 	in.CharLimit = 0
@@ -109,7 +126,9 @@ func newModel(ctx context.Context, t Talker, o Options) *ui {
 	in.KeyMap.InsertNewline.SetKeys("ctrl+j", "alt+enter", "shift+enter")
 	in.SetVirtualCursor(false)
 	in.Focus()
-	u := &ui{ctx: ctx, talker: t, input: in, width: 80, height: 24, dark: darkSays(o.Environ), history: openHistory(o.History), send: func(tea.Msg) {}}
+	u := &ui{
+		ctx: ctx, talker: t, screen: s, input: in, width: 80, height: 24, dark: darkSays(o.Environ), history: openHistory(o.History), send: func(tea.Msg) {},
+	}
 	u.restyle()
 	return u
 }
@@ -143,45 +162,71 @@ func (u *ui) restyle() {
 	u.input.SetStyles(s)
 }
 
-func (u *ui) Init() tea.Cmd {
-	return tea.Batch(tea.RequestBackgroundColor, tea.Println(u.talker.Title()+".\n/help for help, Ctrl-D leaves."))
-}
+func (u *ui) Init() tea.Cmd { return nil }
 
 func (u *ui) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		u.width, u.height = max(msg.Width, 10), max(msg.Height, 4)
-		u.input.SetWidth(u.width)
-		u.input.MaxHeight = max(2, u.height/3)
-		u.blocks.setWidth(u.width)
-		return u, nil
-	case tea.BackgroundColorMsg:
-		u.dark = msg.IsDark()
-		u.restyle()
-		return u, nil
-	case tea.KeyPressMsg:
-		if cmd, done := u.key(msg); done {
-			return u, cmd
-		}
-	case pieceMsg:
-		return u, u.printAll(u.blocks.feed(msg.reasoning, msg.text))
-	case doneMsg:
-		return u, u.answered(msg)
-	case tickMsg:
-		if !u.answering {
-			return u, nil
-		}
-		u.spin++
-		return u, tick()
+	cmd := u.handle(msg)
+	if _, ok := msg.(pieceMsg); !ok { // pieces wait for the next tick
+		u.draw()
 	}
-	var cmd tea.Cmd
-	u.input, cmd = u.input.Update(msg)
 	return u, cmd
 }
 
-func tick() tea.Cmd {
-	return tea.Tick(120*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
+// View is empty: the screen draws.
+func (u *ui) View() tea.View { return tea.NewView("") }
+
+func (u *ui) handle(msg tea.Msg) (cmd tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		u.resize(msg.Width, msg.Height)
+		return nil
+	case tea.BackgroundColorMsg:
+		u.dark = msg.IsDark()
+		u.restyle()
+		return nil
+	case tea.ResumeMsg:
+		u.suspended = false
+		u.screen.write(wantModes)
+		return nil
+	case tea.KeyPressMsg:
+		if cmd, done := u.key(msg); done {
+			return cmd
+		}
+	case pieceMsg:
+		u.piece(msg.reasoning, msg.text)
+		return nil
+	case doneMsg:
+		return u.answered(msg)
+	case tickMsg:
+		if !u.answering {
+			return nil
+		}
+		u.ticks++
+		return tick()
+	}
+	u.input, cmd = u.input.Update(msg)
+	return cmd
 }
+
+func (u *ui) resize(width, height int) {
+	u.screen.resized(max(width, 1))
+	u.width, u.height = max(width, 10), max(height, 4)
+	u.input.SetWidth(u.width - 1)
+	u.input.MaxHeight = max(2, u.height/3)
+	if u.answer != nil {
+		u.answer.width = max(u.width-1, minWidth)
+		u.stale = true
+	}
+	if !u.title {
+		u.title = true
+		u.print(u.styled(u.talker.Title()+".\n/help for help, Ctrl-D leaves.", lipgloss.NewStyle()))
+	}
+}
+
+// tickTime is how long what came may wait to be drawn.
+const tickTime = 40 * time.Millisecond
+
+func tick() tea.Cmd { return tea.Tick(tickTime, func(time.Time) tea.Msg { return tickMsg{} }) }
 
 // key handles the keys that are not the editor's.
 func (u *ui) key(k tea.KeyPressMsg) (tea.Cmd, bool) {
@@ -189,19 +234,25 @@ func (u *ui) key(k tea.KeyPressMsg) (tea.Cmd, bool) {
 	case "ctrl+c":
 		switch {
 		case u.answering:
-			u.cancel()
+			u.stop()
 		case u.input.Value() != "":
 			u.input.Reset()
 		default:
-			return tea.Println(u.look.dim.Render("Ctrl-D or /exit leaves.")), true
+			u.print(u.dim("Ctrl-D or /exit leaves."))
 		}
 		return nil, true
 	case "ctrl+d":
 		if u.input.Value() == "" {
 			return u.quit(), true // Run stops an answer
 		}
+	case "ctrl+z":
+		u.flush()
+		u.screen.write(resetModes)
+		u.suspended = true
+		return tea.Suspend, true
 	case "ctrl+l":
-		return tea.ClearScreen, true
+		u.screen.clear()
+		return nil, true
 	case "enter":
 		return u.enter(), true
 	case "up":
@@ -222,11 +273,24 @@ func (u *ui) key(k tea.KeyPressMsg) (tea.Cmd, bool) {
 		return nil, true
 	case "esc":
 		if u.answering {
-			u.cancel()
+			u.stop()
 		}
 		return nil, true
 	}
 	return nil, false
+}
+
+// stop ends the answer. What waits behind it comes back to the input.
+func (u *ui) stop() {
+	u.cancel()
+	if len(u.queue) > 0 {
+		text := strings.Join(u.queue, "\n")
+		if v := u.input.Value(); v != "" {
+			text += "\n" + v
+		}
+		u.queue = nil
+		u.recall(text, true)
+	}
 }
 
 func (u *ui) recall(text string, ok bool) {
@@ -259,64 +323,104 @@ func (u *ui) quit() tea.Cmd {
 	return tea.Quit
 }
 
-// enter says what was typed, or makes room for more.
+// enter says what was typed, or makes room for more. During an answer it waits for the answer's end.
 func (u *ui) enter() tea.Cmd {
-	if u.answering {
-		return nil // what was typed meanwhile waits
-	}
-	text, more := Complete(u.input.Value())
+	typed := u.input.Value()
+	text, more := Complete(typed)
 	if more {
-		u.input.SetValue(u.input.Value() + "\n")
+		u.input.SetValue(typed + "\n")
 		u.input.MoveToEnd()
 		return nil
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	u.history.add(u.input.Value())
+	u.history.add(typed)
 	u.input.Reset()
-	said := tea.Println(u.said(text))
-	if !strings.HasPrefix(text, "/") {
-		return tea.Sequence(said, u.answer(text))
+	if u.answering {
+		u.queue = append(u.queue, typed)
+		return nil
+	}
+	return u.submit(typed)
+}
+
+// submit says, or does, what was typed.
+func (u *ui) submit(typed string) tea.Cmd {
+	text, _ := Complete(typed)
+	u.print(u.said(text)...)
+	if !IsCommand(typed) {
+		return u.ask(text, typed)
 	}
 	reply, say, quit := u.talker.Command(text)
 	if quit {
-		return tea.Sequence(said, u.quit())
+		return u.quit()
 	}
-	cmds := []tea.Cmd{said}
 	if reply != "" {
-		cmds = append(cmds, tea.Println(u.dim(reply)))
+		u.print(u.dim(reply))
 	}
 	if say != "" {
-		cmds = append(cmds, u.answer(say))
+		return u.ask(say, say)
 	}
-	return tea.Sequence(cmds...)
+	return u.next()
+}
+
+// next takes what waited for the end of an answer.
+func (u *ui) next() tea.Cmd {
+	if len(u.queue) == 0 {
+		return nil
+	}
+	typed := u.queue[0]
+	u.queue = u.queue[1:]
+	return u.submit(typed)
+}
+
+// print lets texts scroll away.
+func (u *ui) print(texts ...string) {
+	for _, t := range texts {
+		u.done = append(u.done, strings.Split(t, "\n")...)
+	}
 }
 
 // dim is a text beside the conversation.
-func (u *ui) dim(text string) string {
-	return u.look.dim.Render(lipgloss.Wrap(Printable(text), u.width, " "))
+func (u *ui) dim(text string) string { return u.styled(text, u.look.dim) }
+
+// styled is a text in one style, broken into lines with their indentation.
+func (u *ui) styled(text string, style lipgloss.Style) string {
+	var out []string
+	for l := range strings.SplitSeq(strings.TrimRight(Printable(text), "\n"), "\n") {
+		l = untab(l)
+		pad := l[:min(indentOf(l), u.width/2)]
+		for _, part := range wrap([]run{{strings.TrimLeft(l, " "), 0}}, u.width-1-len(pad)) {
+			if t := plain(part); t != "" {
+				out = append(out, pad+style.Render(t))
+			} else {
+				out = append(out, "")
+			}
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // said is the input as it stays above.
-func (u *ui) said(text string) string {
-	lines := strings.Split(Printable(text), "\n")
-	for i, l := range lines {
-		p := morePrompt
-		if i == 0 {
-			p = firstPrompt
+func (u *ui) said(text string) []string {
+	var out []string
+	p := firstPrompt
+	for l := range strings.SplitSeq(Printable(text), "\n") {
+		for _, part := range cut([]run{{untab(l), 0}}, u.width-1-len(p)) {
+			out = append(out, u.look.prompt.Render(p)+plain(part))
+			p = morePrompt
 		}
-		lines[i] = u.look.prompt.Render(p) + l
 	}
-	return lipgloss.Wrap(strings.Join(lines, "\n"), u.width, " ")
+	return out
 }
 
-// answer starts an answer.
-func (u *ui) answer(text string) tea.Cmd {
+// ask starts an answer to text, which was typed so.
+func (u *ui) ask(text, typed string) tea.Cmd {
 	ctx, cancel := context.WithCancel(u.ctx)
-	u.answering, u.cancel, u.began = true, cancel, time.Now()
+	u.answering, u.cancel, u.began, u.ticks, u.typed = true, cancel, time.Now(), 0, typed
 	u.finished = make(chan struct{})
-	u.blocks = newSplitter(u.look, u.width, u.talker.Markdown())
+	u.partial, u.reasoning, u.preview = "", false, nil
+	u.answer = newMarkdown(u.look, u.width, !u.talker.Markdown())
 	send, finished := u.send, u.finished
 	go func() {
 		defer close(finished)
@@ -324,6 +428,38 @@ func (u *ui) answer(text string) tea.Cmd {
 		send(doneMsg{note, err})
 	}()
 	return tick()
+}
+
+// piece takes the next piece of the answer.
+func (u *ui) piece(reasoning bool, text string) {
+	if reasoning != u.reasoning {
+		u.endAnswer()
+		u.answer.blank = true
+		u.reasoning = reasoning
+	}
+	u.answer.face = 0
+	if reasoning {
+		u.answer.face = dimmed
+	}
+	u.partial += Printable(text)
+	u.stale = true
+	for {
+		line, rest, whole := strings.Cut(u.partial, "\n")
+		if !whole {
+			return
+		}
+		u.done = append(u.done, u.answer.feed(line)...)
+		u.partial = rest
+	}
+}
+
+// endAnswer draws what is left of a text.
+func (u *ui) endAnswer() {
+	if strings.TrimSpace(u.partial) != "" {
+		u.done = append(u.done, u.answer.feed(u.partial)...)
+	}
+	u.done = append(u.done, u.answer.end()...)
+	u.partial = ""
 }
 
 // stopAnswer ends an answer and waits for its goroutine.
@@ -337,70 +473,118 @@ func (u *ui) stopAnswer() {
 func (u *ui) answered(msg doneMsg) tea.Cmd {
 	u.answering = false
 	u.cancel()
-	out := u.blocks.end()
-	if errors.Is(msg.err, context.Canceled) {
-		out = append(out, u.look.dim.Render("(stopped)"))
-	} else if msg.err != nil {
-		out = append(out, u.look.problem.Render(lipgloss.Wrap(Printable(msg.err.Error()), u.width, " ")))
+	u.endAnswer()
+	u.answer = nil
+	switch {
+	case errors.Is(msg.err, context.Canceled):
+		u.print(u.dim("(stopped)"))
+	case msg.err != nil:
+		u.print(u.styled(msg.err.Error(), u.look.problem))
+		// What was not answered can be said again, once there is room for it, say. What waits may build on it.
+		u.queue = append([]string{u.typed}, u.queue...)
+		u.stop()
 	}
 	if msg.note != "" {
-		out = append(out, u.dim(msg.note))
+		u.print(u.dim(msg.note))
 	}
-	return u.printAll(append(out, ""))
-}
-
-func (u *ui) printAll(blocks []string) tea.Cmd {
-	if len(blocks) == 0 {
-		return nil
-	}
-	return tea.Println(strings.Join(blocks, "\n"))
+	u.print("")
+	return u.next()
 }
 
 var spinner = []string{"·  ", "·· ", "···", " ··", "  ·", "   "}
 
-// View is the part of the answer that is not complete yet, as much of its end as there is room for, and the input.
-func (u *ui) View() tea.View {
-	if u.quitting {
-		return tea.NewView("")
+// flush writes the lines that are done without the region.
+func (u *ui) flush() {
+	u.screen.draw(u.done, nil, 0, 0)
+	u.done = nil
+}
+
+// draw shows what happened: the lines that are done, and below them the answer's line that is not complete, as much of
+// its end as there is room for, what waits, and the input.
+func (u *ui) draw() {
+	switch {
+	case u.quitting:
+		u.flush()
+		return
+	case u.suspended || !u.title: // nothing is drawn before the size is known
+		return
 	}
-	var b strings.Builder
+	input := strings.Split(u.input.View(), "\n")
+	for i, l := range input {
+		input[i] = strings.TrimRight(l, " ")
+	}
+	var region []string
 	if u.answering {
-		live := u.blocks.live(max(1, u.height-u.input.Height()-2))
-		if live != "" {
-			b.WriteString(live)
-			b.WriteByte('\n')
-		} else {
-			b.WriteString(u.look.dim.Render(spinner[u.spin%len(spinner)]))
-			b.WriteByte('\n')
-		}
+		waiting := u.waiting(3)
+		region = u.live(max(1, u.height-len(input)-len(waiting)-1))
+		region = append(region, waiting...)
 	}
-	above := strings.Count(b.String(), "\n")
-	b.WriteString(u.input.View())
-	v := tea.NewView(b.String())
+	x, y := 0, len(region)
 	if c := u.input.Cursor(); c != nil {
-		c.Y += above
-		v.Cursor = c
+		x, y = c.X, y+c.Y
 	}
-	return v
+	u.screen.draw(u.done, append(region, input...), x, min(y, len(region)+len(input)-1))
+	u.done = nil
 }
 
-// Complete reports whether more lines belong to a text: it ends in a backslash, or three quotes are open. The text is
-// without what said so.
-func Complete(s string) (text string, more bool) {
-	if rest, ok := strings.CutPrefix(strings.TrimLeft(s, " "), `"""`); ok {
+// live is the end of what is not complete.
+func (u *ui) live(most int) []string {
+	const seen = 16 << 10 // bytes; more than any screen shows
+	if u.stale {
+		u.preview, u.stale = u.answer.preview(lastRunes(u.partial, seen)), false
+	}
+	lines := u.preview
+	if len(lines) == 0 {
+		s := spinner[u.ticks/3%len(spinner)]
+		if d := time.Since(u.began); d >= 3*time.Second && !u.answer.began {
+			s += fmt.Sprintf(" %d s", int(d.Seconds()))
+		}
+		return []string{u.look.dim.Render(s)}
+	}
+	return lines[max(0, len(lines)-most):]
+}
+
+// waiting says what was entered during the answer.
+func (u *ui) waiting(most int) []string {
+	var out []string
+	for i, typed := range u.queue {
+		if i == most-1 && len(u.queue) > most {
+			out = append(out, u.look.dim.Render(fmt.Sprintf("and %d more", len(u.queue)-i)))
+			break
+		}
+		line := ansi.Truncate("next: "+strings.ReplaceAll(untab(Printable(typed)), "\n", " "), u.width-1, "…")
+		out = append(out, u.look.dim.Render(line))
+	}
+	return out
+}
+
+// IsCommand reports whether what was typed is for the chat and not for the model: it begins with a slash and a word
+// without another one. Paths, quoted text and text that begins with a space are said.
+func IsCommand(typed string) bool {
+	word, _, _ := strings.Cut(typed, " ")
+	return strings.HasPrefix(word, "/") && len(word) > 1 && !strings.ContainsAny(word[1:], "/\\.\n")
+}
+
+// Complete reports whether more lines belong to a text: it ends in a backslash, or three quotes are open, which stand at
+// its begin or behind the words of a command. The text is without what said so.
+func Complete(typed string) (text string, more bool) {
+	before, rest, quoted := strings.Cut(typed, `"""`)
+	if quoted && (strings.TrimSpace(before) == "" || IsCommand(typed) && strings.HasSuffix(before, " ")) {
 		body, closed := strings.CutSuffix(strings.TrimRight(rest, " \n"), `"""`)
-		return strings.Trim(body, "\n"), !closed
+		return strings.TrimLeft(before, " ") + strings.Trim(body, "\n"), !closed
 	}
-	if strings.HasSuffix(s, `\`) {
-		return s, true
+	if strings.HasSuffix(typed, `\`) {
+		return typed, true
 	}
-	return strings.ReplaceAll(s, "\\\n", "\n"), false
+	return strings.ReplaceAll(typed, "\\\n", "\n"), false
 }
 
-// Printable leaves out control characters, so that a text cannot steer the terminal.
+// Printable leaves out control characters, and those that turn the direction of writing, so that a text cannot steer the
+// terminal.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		switch {
+		case r < ' ' && r != '\n' && r != '\t', r == 0x7f, r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 			return -1
 		}
 		return r

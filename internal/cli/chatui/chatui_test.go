@@ -2,9 +2,10 @@ package chatui
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,94 +17,57 @@ func TestComplete(t *testing.T) {
 		text string
 		more bool
 	}{
-		"a":                  {"a", false},
-		`a\`:                 {`a\`, true},
-		"a\\\nb":             {"a\nb", false},
-		`"""`:                {"", true},
-		"\"\"\"a\nb":         {"a\nb", true},
-		"\"\"\"a\nb\n\"\"\"": {"a\nb", false},
-		`"""one line"""`:     {"one line", false},
-		"":                   {"", false},
-		`say """x`:           {`say """x`, false},
+		"a":                            {"a", false},
+		`a\`:                           {`a\`, true},
+		"a\\\nb":                       {"a\nb", false},
+		`"""`:                          {"", true},
+		"\"\"\"a\nb":                   {"a\nb", true},
+		"\"\"\"a\nb\n\"\"\"":           {"a\nb", false},
+		`"""one line"""`:               {"one line", false},
+		"":                             {"", false},
+		`say """x`:                     {`say """x`, false},
+		"/set system \"\"\"a\nb":       {"/set system \"\"\"a\nb", true}, // what is open is not yet anybody's
+		"/set system \"\"\"a\nb\"\"\"": {"/set system a\nb", false},
 	} {
-		if text, more := Complete(in); text != want.text || more != want.more {
+		if text, more := Complete(in); more != want.more || !more && text != want.text {
 			t.Errorf("%q: %q, %v", in, text, more)
 		}
 	}
 }
 
-const answer = "# Title\n\nA paragraph with `code`\nand **bold** words.\n\n- one\n\n- two\n  more of two\n\n```go\nfunc main() {\n\n\tprintln(1)\n}\n```\n" +
-	"After it.\n\n1. first\n2. second\n\n   ```sh\n   ls\n   ```\n\nThe end, with 日本語 and é.\n"
-
-// TestBlocksDoNotDependOnPieces cuts an answer at every byte boundary of UTF-8 and into single characters.
-func TestBlocksDoNotDependOnPieces(t *testing.T) {
-	render := func(pieces ...string) (string, []string) {
-		s := newSplitter(newLook(true), 80, true)
-		var out []string
-		for _, p := range pieces {
-			out = append(out, s.feed(false, p)...)
-		}
-		out = append(out, s.end()...)
-		return strings.Join(out, "\n"), out
-	}
-	want, blocks := render(answer)
-	if len(blocks) < 6 {
-		t.Errorf("%d blocks: %q", len(blocks), blocks)
-	}
-	for i := range answer {
-		if got, _ := render(answer[:i], answer[i:]); got != want {
-			t.Fatalf("cut at %d:\n%s\nwant\n%s", i, ansi.Strip(got), ansi.Strip(want))
-		}
-	}
-	if got, _ := render(strings.Split(answer, "")...); got != want {
-		t.Errorf("character by character:\n%s", ansi.Strip(got))
-	}
-	plain := ansi.Strip(want)
-	for _, text := range []string{"Title", "A paragraph with", "bold", "more of two", "println(1)", "After it.", "second", "ls", "日本語 and é."} {
-		if !strings.Contains(plain, text) {
-			t.Errorf("%q is lost in\n%s", text, plain)
-		}
-	}
-	if strings.Contains(plain, "**") || strings.Contains(plain, "```") {
-		t.Errorf("not rendered:\n%s", plain)
-	}
-}
-
 func TestReasoningIsDimmed(t *testing.T) {
 	for _, dark := range []bool{true, false} {
-		l := newLook(dark)
-		s := newSplitter(l, 80, true)
-		out := s.feed(true, "thinking **hard**")
-		out = append(out, s.feed(false, "The answer.")...)
-		out = append(out, s.end()...)
-		if len(out) != 2 || out[0] != l.dim.Render("thinking **hard**") || strings.TrimSpace(ansi.Strip(out[1])) != "The answer." {
-			t.Errorf("dark %v: %q", dark, out)
-		}
-	}
-}
-
-func TestLiveShowsTheEnd(t *testing.T) {
-	s := newSplitter(newLook(true), 20, true)
-	for i := range 50 {
-		s.feed(false, fmt.Sprintf("line %d of text\n", i))
-	}
-	got := strings.Split(s.live(5), "\n")
-	if len(got) != 5 || got[4] != "line 49 of text" {
-		t.Errorf("%q", got)
-	}
-	s.feed(false, strings.Repeat("x", 1<<20))
-	for _, line := range strings.Split(s.live(5), "\n") {
-		if ansi.StringWidth(line) > 20 {
-			t.Errorf("a line of %d columns", ansi.StringWidth(line))
+		u := newModel(t.Context(), echo{}, Options{}, &screen{w: io.Discard})
+		u.dark = dark
+		u.restyle()
+		u.done, u.answer = nil, newMarkdown(u.look, 80, false)
+		u.piece(true, "thinking **hard**")
+		u.piece(false, "The **answer**.\n")
+		want := []string{u.look.dim.Render("thinking **hard**"), "", "The " + u.look.paint("answer", bold) + "."}
+		if !slices.Equal(u.done, want) {
+			t.Errorf("dark %v: %q, want %q", dark, u.done, want)
 		}
 	}
 }
 
 func TestAnswersCannotSteerTheTerminal(t *testing.T) {
-	s := newSplitter(newLook(true), 80, true)
-	out := append(s.feed(false, "a\x1b]0;title\x07b \x1b[2J c\n\n"), s.end()...)
-	if text := strings.Join(out, ""); strings.Contains(text, "\x1b]") || strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x07") {
+	u := newModel(t.Context(), echo{}, Options{}, &screen{w: io.Discard})
+	u.done, u.answer = nil, newMarkdown(u.look, 80, false)
+	u.piece(false, "a\x1b]0;title\x07b \x1b[2J c\n\n")
+	if text := strings.Join(u.done, ""); strings.Contains(text, "\x1b]") || strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x07") {
 		t.Errorf("%q", text)
+	}
+}
+
+// TestLongLinesAreQuick: a line that never ends costs no more to preview than a screen of text.
+func TestLongLinesAreQuick(t *testing.T) {
+	u := newModel(t.Context(), echo{}, Options{}, &screen{w: io.Discard})
+	u.answering, u.answer = true, newMarkdown(u.look, 80, false)
+	u.piece(false, strings.Repeat("x", 1<<20))
+	for _, line := range u.live(5) {
+		if ansi.StringWidth(line) > 80 {
+			t.Errorf("a line of %d columns", ansi.StringWidth(line))
+		}
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// screen is a virtual terminal with a chat in it.
-type screen struct {
+// session is a virtual terminal with a chat in it.
+type session struct {
 	t    *testing.T
 	pty  *os.File
 	said chan string
@@ -28,7 +28,7 @@ type screen struct {
 	out strings.Builder
 }
 
-func open(t *testing.T, rows, cols uint16, background, history string) *screen {
+func open(t *testing.T, rows, cols uint16, background, history string) *session {
 	t.Helper()
 	master, tty, err := pty.Open()
 	if err != nil {
@@ -37,7 +37,7 @@ func open(t *testing.T, rows, cols uint16, background, history string) *screen {
 	if err := pty.Setsize(tty, &pty.Winsize{Rows: rows, Cols: cols}); err != nil {
 		t.Fatal(err)
 	}
-	s := &screen{t: t, pty: master, said: make(chan string, 10), done: make(chan error, 1)}
+	s := &session{t: t, pty: master, said: make(chan string, 10), done: make(chan error, 1)}
 	go s.read(background)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	go func() {
@@ -53,7 +53,7 @@ func open(t *testing.T, rows, cols uint16, background, history string) *screen {
 }
 
 // read keeps what the chat writes and answers its question for the background as terminals do.
-func (s *screen) read(background string) {
+func (s *session) read(background string) {
 	buf := make([]byte, 4096)
 	for {
 		n, err := s.pty.Read(buf)
@@ -69,14 +69,14 @@ func (s *screen) read(background string) {
 	}
 }
 
-func (s *screen) raw() string {
+func (s *session) raw() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out.String()
 }
 
 // keys types; between keys that end something the chat gets time to see them apart.
-func (s *screen) keys(keys ...string) {
+func (s *session) keys(keys ...string) {
 	s.t.Helper()
 	for _, k := range keys {
 		if _, err := io.WriteString(s.pty, k); err != nil {
@@ -87,7 +87,7 @@ func (s *screen) keys(keys ...string) {
 }
 
 // shows waits until a text was written.
-func (s *screen) shows(text string) {
+func (s *session) shows(text string) {
 	s.t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); !strings.Contains(ansi.Strip(s.raw()), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -96,7 +96,7 @@ func (s *screen) shows(text string) {
 	}
 }
 
-func (s *screen) hears(text string) {
+func (s *session) hears(text string) {
 	s.t.Helper()
 	select {
 	case got := <-s.said:
