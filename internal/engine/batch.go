@@ -17,6 +17,9 @@ func (e *Engine) schedule() bool {
 		if len(e.entries) > 0 {
 			return true
 		}
+		if slices.ContainsFunc(e.running, (*sequence).awaitsMask) {
+			return false // whoever makes the mask wakes the engine
+		}
 		// Every sequence lacks pages that another one holds.
 		switch len(e.running) {
 		case 0:
@@ -190,5 +193,10 @@ func (e *Engine) collect(s *sequence, logits []float32) {
 		e.end(s, FinishLength, nil)
 		return
 	}
+	if !e.maskReady(s) {
+		s.mask.wait(logits[:e.vocab])
+		return
+	}
+	s.mask.waits = false // a row that was set aside before the sequence was moved out is computed anew
 	e.draw(s, logits[:e.vocab])
 }

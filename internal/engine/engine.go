@@ -142,6 +142,7 @@ func (e *Engine) run() {
 func (e *Engine) step() bool {
 	start := e.now()
 	e.reap()
+	e.drawWaiting()
 	e.admit()
 	if !e.schedule() {
 		e.publish(0)

@@ -109,7 +109,11 @@ func expect(k kind, r *Request, capacity int) []int32 {
 	if r.MaxTokens > 0 {
 		limit = min(limit, len(tokens)+r.MaxTokens)
 	}
-	sampler, scratch := sample.New(r.Sampling, nil), sample.NewScratch(fakeVocab)
+	var mask sample.Mask
+	if m, ok := r.Mask.(masks); ok {
+		mask = m.plain()
+	}
+	sampler, scratch := sample.New(r.Sampling, mask), sample.NewScratch(fakeVocab)
 	logits := make([]float32, fakeVocab)
 	for len(tokens) < limit {
 		fakeLogits(logits, at)
@@ -117,11 +121,13 @@ func expect(k kind, r *Request, capacity int) []int32 {
 		if n := len(tokens); n > len(r.Tokens) {
 			last = tokens[n-1]
 		}
-		id, err := sampler.Sample(scratch, logits, tokens, len(r.Tokens)-r.Answered)
-		if r.NoPenalty != nil && r.NoPenalty(last) {
-			fakeLogits(logits, at)
-			id, err = sampler.SampleFreely(scratch, logits, tokens)
+		draw := func() (int32, error) {
+			if r.NoPenalty != nil && r.NoPenalty(last) {
+				return sampler.SampleFreely(scratch, logits, tokens)
+			}
+			return sampler.Sample(scratch, logits, tokens, len(r.Tokens)-r.Answered)
 		}
+		id, err := draw()
 		if err != nil {
 			panic(err)
 		}

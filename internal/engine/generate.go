@@ -31,6 +31,7 @@ func (e *Engine) Generate(ctx context.Context, r *Request) (*Stream, error) {
 	}
 	s.order = e.order
 	e.order++
+	e.prepare(s)
 	s.unwatch = context.AfterFunc(ctx, s.stream.Close)
 	e.inbox = append(e.inbox, s)
 	e.mu.Unlock()
@@ -111,5 +112,6 @@ func (e *Engine) newSequence(ctx context.Context, r *Request) *sequence {
 	}
 	// The prompt is copied: generated tokens are appended. Beyond the first few thousand the list may have to grow.
 	s.tokens = append(make([]int32, 0, min(s.limit, s.prompt+4096)), r.Tokens...)
+	s.begin()
 	return s
 }

@@ -7,8 +7,16 @@ import (
 	"github.com/baleenrun/baleen/internal/sample"
 )
 
-// draw samples the next token of a sequence and hands it to the stream.
+// draw samples the next token of a sequence and hands it to the stream, and those that must follow it.
 func (e *Engine) draw(s *sequence, logits []float32) {
+	for i := s.prompt; i < s.prompt+s.mask.early && !s.done; i++ {
+		s.passOver()
+		e.emit(s, s.tokens[i])
+	}
+	s.mask.early = 0
+	if s.done {
+		return
+	}
 	if s.r.LogProbs > 0 {
 		copy(e.row, logits) // sampling changes the row
 	}
@@ -17,12 +25,25 @@ func (e *Engine) draw(s *sequence, logits []float32) {
 		e.end(s, FinishError, err)
 		return
 	}
+	e.take(s, id)
+	e.takeForced(s)
+}
+
+// take adds a token to a sequence and hands it to the stream. One that ends the generation is no part of it.
+func (e *Engine) take(s *sequence, id int32) {
+	s.tokens = append(s.tokens, id)
+	e.emit(s, id)
+}
+
+// emit hands the token behind those that were handed out to the stream.
+func (e *Engine) emit(s *sequence, id int32) {
 	e.stats.Generated++
 	s.usage.Generated++
 	if s.usage.Generated == 1 {
 		s.usage.First = e.now().Sub(s.start)
 	}
-	if !s.r.IgnoreEOS && slices.Contains(s.stopIDs, id) {
+	if s.stopsAt(id) {
+		s.tokens = s.tokens[:s.prompt+s.usage.Generated-1]
 		e.endAt(s, id, "")
 		return
 	}
@@ -30,7 +51,6 @@ func (e *Engine) draw(s *sequence, logits []float32) {
 	if n := s.r.LogProbs; n > 0 {
 		ev.LogProb, ev.Top = sample.LogProbs(e.scratch, nil, e.row, id, n-1)
 	}
-	s.tokens = append(s.tokens, id)
 	found := false
 	if s.decoder != nil {
 		ev.Text, found = s.stop.push(s.decoder.Next(id))
@@ -39,9 +59,20 @@ func (e *Engine) draw(s *sequence, logits []float32) {
 	switch {
 	case found:
 		e.endAt(s, -1, s.stop.hit)
-	case len(s.tokens) == s.limit:
+	case s.prompt+s.usage.Generated == s.limit:
 		e.end(s, FinishLength, nil)
 	}
+}
+
+// stopsAt reports whether a token ends the generation.
+func (s *sequence) stopsAt(id int32) bool { return !s.r.IgnoreEOS && slices.Contains(s.stopIDs, id) }
+
+// last is the token that was handed out last, -1 where none was.
+func (s *sequence) last() int32 {
+	if s.usage.Generated == 0 {
+		return -1
+	}
+	return s.tokens[s.prompt+s.usage.Generated-1]
 }
 
 // report tells how far the prompt is, where that was asked for.
@@ -53,14 +84,15 @@ func (e *Engine) report(s *sequence) {
 
 // sample draws a token id.
 func (e *Engine) sample(s *sequence, logits []float32) (int32, error) {
-	if s.r.NoPenalty != nil {
-		last := int32(-1)
-		if n := len(s.tokens); n > s.prompt {
-			last = s.tokens[n-1]
-		}
-		if s.r.NoPenalty(last) {
-			return s.sampler.SampleFreely(e.scratch, logits, s.tokens)
-		}
+	if s.mask.err != nil {
+		return -1, s.mask.err
+	}
+	if id, ok := s.mask.next(); ok {
+		s.passOver()
+		return id, s.sampler.Take(id)
+	}
+	if s.r.NoPenalty != nil && s.r.NoPenalty(s.last()) {
+		return s.sampler.SampleFreely(e.scratch, logits, s.tokens)
 	}
 	return s.sampler.Sample(e.scratch, logits, s.tokens, s.prompt-s.r.Answered)
 }

@@ -24,7 +24,9 @@ type Request struct {
 	// was drawn before, -1 at the first draw. It is called on the engine's goroutine, once for each draw and in
 	// order, whatever the batch; what it says must follow from these tokens alone. It must not call the engine.
 	NoPenalty func(last int32) bool
-	Mask      sample.Mask // restricts the tokens of this request; nil: none forbidden
+	// Mask restricts the tokens of this request; nil: none forbidden. It may be a sample.Preparer and a sample.Forcer. It is
+	// the engine's from Generate on, also after the stream's end.
+	Mask sample.Mask
 
 	StopTokens  []int32  // ids that end the generation; nil: the model's (Options.StopTokens)
 	IgnoreEOS   bool     // no id ends the generation

@@ -36,6 +36,7 @@ type sequence struct {
 	placed   bool // has a place in the queue
 	done     bool
 	usage    Usage
+	mask     constraint
 
 	// The step's.
 	rows int

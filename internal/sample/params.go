@@ -101,11 +101,26 @@ func (p *Params) Validate() error {
 }
 
 // A Mask restricts which tokens may be drawn, as a grammar does. It belongs to one row and is called by one
-// goroutine at a time.
+// goroutine at a time. What it says follows from the tokens that were accepted alone.
 type Mask interface {
 	// Allowed returns one bit for each token id, bit id%64 of word id/64; ids beyond the slice are forbidden.
 	// Nil allows every token. The slice is read before the next call of Accept and never written to.
 	Allowed() []uint64
 	// Accept says which token was drawn. An error ends the request.
 	Accept(token int32) error
+}
+
+// A Preparer is a Mask whose Allowed takes its time: Prepare computes what the next Allowed returns. The engine calls it
+// after each Accept, on a goroutine of its own beside the running step.
+type Preparer interface {
+	Mask
+	Prepare()
+}
+
+// A Forcer is a Mask that knows at times what must come next.
+type Forcer interface {
+	Mask
+	// Forced returns the tokens that come next whatever the model says, none where there is a choice. They are accepted
+	// one by one like drawn ones, but not drawn: their rows are computed together.
+	Forced() []int32
 }

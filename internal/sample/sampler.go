@@ -97,6 +97,9 @@ func (s *Sampler) accept(id int32) error {
 	return s.mask.Accept(id)
 }
 
+// Take is Sample for a token that is known already: the row's mask accepts it.
+func (s *Sampler) Take(id int32) error { return s.accept(id) }
+
 // draw picks a token by the random number u in [0, 1).
 func (s *Sampler) draw(w *Scratch, logits []float32, top float32, u float64) int32 {
 	partial := func(p float32) bool { return p > 0 && p < 1 }
