@@ -130,10 +130,10 @@ func (a *attention) gatedWeights(b *builder, mm *plan.MatMul, gate plan.Val) {
 	mm.Bias = []plan.VectorID{plan.None, b.optional("attn_k", a.kv*a.dim, a.bias), b.optional("attn_v", a.kv*a.dim, a.bias), plan.None}
 	if a.bias == hasBias || a.bias == biasIfPresent && b.hasRole("attn_q", ".bias") {
 		bt := b.take("attn_q", ".bias")
-		all := bt.floats()
-		if len(all) != 2*width {
-			fail("family: tensor %q has %d numbers, %d are needed", bt.name, len(all), 2*width)
+		if bt.elements() != 2*width {
+			fail("family: tensor %q has %d numbers, %d are needed", bt.name, bt.elements(), 2*width)
 		}
+		all := bt.floats()
 		mm.Bias[0], mm.Bias[3] = b.addData(bt.name, pickFloats(all, query)), b.addData(bt.name, pickFloats(all, gates))
 	}
 }

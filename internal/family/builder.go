@@ -1,7 +1,6 @@
 package family
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/baleenrun/baleen/internal/plan"
@@ -111,13 +110,8 @@ func (b *builder) output(embed plan.WeightID) {
 	switch {
 	case b.m.tied == untied && !present:
 		b.take("output", ".weight") // says what is missing
-	case b.m.tied == untied, b.m.tied == tiedIfAbsent && present:
+	case present: // where it is tied, but saved nevertheless, the reference ties only what is equal
 		w = b.weight("output", b.m.vocab, b.m.hidden)
-	case present: // tied, but saved nevertheless: the reference ties only what is equal
-		e, o := b.src.get(b.tensorName(b.layer, "token_embd", ".weight")), b.take("output", ".weight")
-		if e.typ != o.typ || !bytes.Equal(e.bytes, o.bytes) {
-			w = b.addWeight(o, b.m.vocab, b.m.hidden)
-		}
 	}
 	logits := b.buffer("logits", b.m.vocab)
 	b.emit(&plan.MatMul{In: h, Out: []plan.Val{logits}, W: []plan.WeightID{w}})
@@ -158,8 +152,8 @@ func (b *builder) take(role, suffix string) *tensor {
 
 func (b *builder) takeName(name string) *tensor {
 	t := b.src.get(name)
-	for _, p := range t.parts {
-		b.used[p] = true
+	for _, name := range t.names {
+		b.used[name] = true
 	}
 	return t
 }
@@ -183,12 +177,8 @@ func (b *builder) addStack(t *tensor, experts, rows, k int) plan.WeightID {
 		}
 		fail("family: tensor %q has shape %v, the configuration asks for %s", t.name, t.shape, want)
 	}
-	if bytes, err := t.typ.RowBytes(k); err != nil || bytes*t.rows() != len(t.bytes) {
-		fail("family: tensor %q: %d bytes are not %d rows of %d %v: %v", t.name, len(t.bytes), t.rows(), k, t.typ, err)
-	}
-	b.p.Weights = append(b.p.Weights, plan.Weight{
-		Name: t.name, Type: t.typ, Experts: experts, Rows: rows, K: k, Bytes: t.bytes, File: t.file, Off: t.off,
-	})
+	t.rowBytes() // rows are whole numbers of blocks
+	b.p.Weights = append(b.p.Weights, plan.Weight{Name: t.name, Type: t.typ, Experts: experts, Rows: rows, K: k, Parts: t.parts})
 	return plan.WeightID(len(b.p.Weights) - 1)
 }
 
@@ -301,9 +291,10 @@ func (b *builder) fused(role string, parts []split, k int, is bias) (w []plan.We
 	var all []float32
 	if is == hasBias || is == biasIfPresent && b.hasRole(role, ".bias") {
 		bt := b.take(role, ".bias")
-		if all = bt.floats(); len(all) != total {
-			fail("family: tensor %q has %d numbers, %d are needed", bt.name, len(all), total)
+		if bt.elements() != total {
+			fail("family: tensor %q has %d numbers, %d are needed", bt.name, bt.elements(), total)
 		}
+		all = bt.floats()
 	}
 	at := 0
 	for _, p := range parts {

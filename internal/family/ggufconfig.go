@@ -186,8 +186,12 @@ func (c *config) ggufRope(a ropeArgs) ropeParams {
 // ggufFactors reads the tensors that divide frequencies.
 func (c *config) ggufFactors(p *ropeParams) {
 	read := func(name string) []float64 {
+		t := c.source.get(name)
+		if t.elements() > maxHead {
+			c.fail("the tensor %s has %d numbers, a head has fewer", name, t.elements())
+		}
 		var out []float64
-		for _, v := range c.source.get(name).floats() {
+		for _, v := range t.floats() {
 			out = append(out, float64(v))
 		}
 		return out

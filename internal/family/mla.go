@@ -74,15 +74,11 @@ func (a *latentAttention) absorbed(b *builder) (kb, vb plan.WeightID) {
 
 // transposeAll transposes matrices of one shape and joins them.
 func transposeAll(list []*tensor) *tensor {
-	var all []float32
-	rows, k := list[0].rows(), list[0].k()
+	first := list[0]
+	out := &tensor{name: first.name, shape: []int{len(list) * first.k(), first.rows()}, names: first.names}
 	for _, t := range list {
-		in := t.floats()
-		for i := range k {
-			for r := range rows {
-				all = append(all, in[r*k+i])
-			}
-		}
+		typ, part := transpose(t)
+		out.typ, out.parts = typ, append(out.parts, part)
 	}
-	return fromFloats(list[0].name, []int{len(list) * k, rows}, all, list[0].parts)
+	return out
 }

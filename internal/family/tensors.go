@@ -1,24 +1,23 @@
 package family
 
 import (
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/gguf"
+	"github.com/baleenrun/baleen/internal/plan"
 	"github.com/baleenrun/baleen/internal/quant"
 	"github.com/baleenrun/baleen/internal/safetensors"
 )
 
-// tensor is a tensor of either container in the storage that plans use.
+// tensor is a tensor of either container in a format that plans use. Its numbers stay where they are: it only says from
+// where they are read.
 type tensor struct {
 	name  string
 	typ   quant.Type
-	shape []int // row-major; the last dimension varies fastest
-	bytes []byte
-	file  io.ReaderAt // nil: bytes were made here
-	off   int64
-	parts []string // names of all tensors of the container that it was made from
+	shape []int       // row-major; the last dimension varies fastest
+	parts []plan.Part // where the rows come from, in order
+	names []string    // of all tensors of the container that it is made from
 }
 
 // source is a container seen as a set of tensors.
@@ -47,73 +46,119 @@ func (t *tensor) elements() int {
 
 func (t *tensor) rows() int { return t.elements() / t.k() }
 
-func (t *tensor) rowBytes() int { return len(t.bytes) / t.rows() }
+// rowBytes is the size of a row; it ends loading where rows are no whole number of blocks.
+func (t *tensor) rowBytes() int {
+	n, err := t.typ.RowBytes(t.k())
+	if err != nil {
+		fail("family: tensor %q: %w", t.name, err)
+	}
+	return n
+}
+
+// matrix is the tensor as a reader of its rows.
+func (t *tensor) matrix() *plan.Weight {
+	return &plan.Weight{Name: t.name, Type: t.typ, Rows: t.rows(), K: t.k(), Parts: t.parts}
+}
+
+// rowsFrom says where n rows come from of which each is step behind the one before.
+func (t *tensor) rowsFrom(first, step, n int) []plan.Part {
+	last := first + (n-1)*step
+	if first < 0 || n < 1 || last >= t.rows() {
+		fail("family: tensor %q has %d rows, rows %d to %d are needed", t.name, t.rows(), first, last)
+	}
+	if step > 1 {
+		src := t.matrix()
+		return []plan.Part{{Rows: n, Convert: &strided{src, first, step}, Together: src.Together() / step}}
+	}
+	var parts []plan.Part
+	for _, p := range t.parts {
+		if first >= p.Rows {
+			first -= p.Rows
+			continue
+		}
+		cut := plan.Part{Rows: min(n, p.Rows-first), File: p.File, Off: p.Off + int64(first*t.rowBytes()), Convert: p.Convert, Together: p.Together}
+		if first > 0 && p.Convert != nil {
+			whole := &plan.Weight{Name: t.name, Type: t.typ, Rows: p.Rows, K: t.k(), Parts: []plan.Part{p}}
+			cut.Off, cut.Convert = 0, &strided{whole, first, 1}
+		}
+		parts = append(parts, cut)
+		if n -= cut.Rows; n == 0 {
+			break
+		}
+		first = 0
+	}
+	return parts
+}
 
 // slice returns n rows from row from on as a matrix of its own.
 func (t *tensor) slice(from, n int) *tensor {
-	if from < 0 || n < 1 || from+n > t.rows() {
-		fail("family: tensor %q has %d rows, rows %d to %d are needed", t.name, t.rows(), from, from+n)
-	}
-	s := *t
-	s.shape = []int{n, t.k()}
-	s.bytes = t.bytes[from*t.rowBytes() : (from+n)*t.rowBytes()]
-	s.off = t.off + int64(from*t.rowBytes())
-	return &s
+	return &tensor{name: t.name, typ: t.typ, shape: []int{n, t.k()}, parts: t.rowsFrom(from, 1, n), names: t.names}
 }
 
-// pick copies rows in the given order to a new matrix.
+// pick returns rows in the given order as a matrix of its own.
 func (t *tensor) pick(rows []int) *tensor {
-	p := &tensor{name: t.name, typ: t.typ, shape: []int{len(rows), t.k()}, parts: t.parts}
-	size := t.rowBytes()
-	p.bytes = make([]byte, 0, len(rows)*size)
-	for _, r := range rows {
-		p.bytes = append(p.bytes, t.bytes[r*size:(r+1)*size]...)
+	p := &tensor{name: t.name, typ: t.typ, shape: []int{len(rows), t.k()}, names: t.names}
+	for i := 0; i < len(rows); {
+		step, n := progression(rows[i:])
+		p.parts = append(p.parts, t.rowsFrom(rows[i], step, n)...)
+		i += n
 	}
 	return p
 }
 
-// floats returns all elements.
+// progression returns how many of the first numbers ascend by the same step, and that step.
+func progression(rows []int) (step, n int) {
+	if len(rows) < 2 || rows[1] <= rows[0] {
+		return 1, 1
+	}
+	step = rows[1] - rows[0]
+	for n = 2; n < len(rows) && rows[n]-rows[n-1] == step; n++ {
+	}
+	return step, n
+}
+
+// floats reads all elements.
 func (t *tensor) floats() []float32 {
-	out := make([]float32, t.elements())
-	if err := quant.Dequantize(t.typ, out, t.bytes); err != nil {
+	stored, out := make([]byte, t.rows()*t.rowBytes()), make([]float32, t.elements())
+	err := t.matrix().ReadRows(stored, 0, t.rows())
+	if err == nil {
+		err = quant.Dequantize(t.typ, out, stored)
+	}
+	if err != nil {
 		fail("family: tensor %q: %w", t.name, err)
 	}
 	return out
 }
 
-// fromFloats stores values as BF16 where that loses nothing, else as F32.
-func fromFloats(name string, shape []int, values []float32, parts []string) *tensor {
-	t := &tensor{name: name, typ: quant.BF16, shape: shape, parts: parts}
-	width := 2
-	if slices.ContainsFunc(values, func(v float32) bool { return quant.BF16ToF32(quant.F32ToBF16(v)) != v }) {
-		t.typ, width = quant.F32, 4
-	}
-	t.bytes = make([]byte, len(values)*width)
-	if err := quant.Quantize(t.typ, t.bytes, values); err != nil {
-		fail("family: tensor %q: %w", name, err)
-	}
-	return t
-}
-
-// join copies matrices of one type and row length end to end.
+// join puts matrices of one type and row length end to end. Those of plain numbers are widened where they differ.
 func join(name string, list []*tensor) *tensor {
 	first := list[0]
-	j := &tensor{name: name, typ: first.typ}
-	rows, size := 0, 0
+	j := &tensor{name: name, typ: first.typ, shape: []int{0, first.k()}}
 	for _, t := range list {
-		if t.typ != first.typ || t.k() != first.k() {
-			fail("family: tensors %q and %q are to be joined but differ in type or row length", first.name, t.name)
+		switch {
+		case t.k() != first.k():
+			fail("family: tensors %q and %q are to be joined but differ in row length", first.name, t.name)
+		case t.typ == j.typ:
+		case !isPlain(t.typ) || !isPlain(j.typ):
+			fail("family: tensors %q and %q are to be joined but differ in type", first.name, t.name)
+		default:
+			j.typ = quant.F32
 		}
-		rows, size = rows+t.rows(), size+len(t.bytes)
-		j.parts = append(j.parts, t.parts...)
 	}
-	j.shape = []int{rows, first.k()}
-	j.bytes = make([]byte, 0, size)
 	for _, t := range list {
-		j.bytes = append(j.bytes, t.bytes...)
+		j.shape[0] += t.rows()
+		j.names = append(j.names, t.names...)
+		if t.typ == j.typ {
+			j.parts = append(j.parts, t.parts...)
+		} else {
+			j.parts = append(j.parts, plan.Part{Rows: t.rows(), Convert: widened{t.matrix()}})
+		}
 	}
 	return j
 }
+
+// isPlain reports whether elements of the type are stored one by one.
+func isPlain(t quant.Type) bool { return t == quant.F32 || t == quant.F16 || t == quant.BF16 }
 
 // ggufSource is a GGUF file.
 type ggufSource struct{ file *gguf.File }
@@ -136,11 +181,12 @@ func (s ggufSource) get(name string) *tensor {
 	if !g.Type.CanDequantize() {
 		fail("family: tensor %q: %w", name, &quant.UnsupportedError{Type: g.Type, Op: "used"})
 	}
-	t := &tensor{name: name, typ: g.Type, bytes: g.Bytes(), parts: []string{name}}
-	t.file, t.off = g.File()
+	t := &tensor{name: name, typ: g.Type, names: []string{name}}
 	for _, d := range g.Dims {
 		t.shape = append([]int{d}, t.shape...)
 	}
+	file, off := g.File()
+	t.parts = []plan.Part{{Rows: t.rows(), File: file, Off: off}}
 	return t
 }
 
@@ -185,73 +231,68 @@ func (s *hfSource) get(name string) *tensor {
 	if t.Elements() == 0 {
 		fail("family: tensor %q is empty", name)
 	}
-	out := &tensor{name: name, shape: slices.Clone(t.Shape), parts: []string{name}}
+	out := &tensor{name: name, shape: slices.Clone(t.Shape), names: []string{name}}
 	if typ, ok := plainTypes[t.DType]; ok {
-		out.typ, out.bytes = typ, t.Bytes()
-		out.file, out.off = t.File()
+		file, off := t.File()
+		out.typ, out.parts = typ, []plan.Part{{Rows: out.rows(), File: file, Off: off}}
 		return out
 	}
 	switch t.DType {
 	case "F8_E4M3":
-		return s.fp8(t)
+		return s.fp8(t, out)
 	case "U32":
 		return s.mlx(t)
 	case "F64":
-		values, err := t.Float32s()
-		if err != nil {
-			fail("family: %w", err)
-		}
-		return fromFloats(name, out.shape, values, out.parts)
+		return out.converted(quant.F32, &narrowed{t, out.k()})
 	}
 	fail("family: tensor %q is stored as %s, which is not supported here", name, t.DType)
 	return nil
 }
 
-// fp8 decodes an E4M3 matrix with its scales: one for the tensor, one per row, or one per tile.
-func (s *hfSource) fp8(t *safetensors.Tensor) *tensor {
-	parts := []string{t.Name}
-	var scales []float32
-	var shape []int
+// converted lets the tensor's rows be made by c, in the format typ.
+func (t *tensor) converted(typ quant.Type, c plan.Converter, names ...string) *tensor {
+	t.typ, t.parts, t.names = typ, []plan.Part{{Rows: t.rows(), Convert: c}}, append(t.names, names...)
+	return t
+}
+
+// fp8 is an E4M3 matrix with its scales: one for the tensor, one per row, or one per tile.
+func (s *hfSource) fp8(t *safetensors.Tensor, out *tensor) *tensor {
+	var scales *safetensors.Tensor
 	for _, suffix := range []string{"_scale_inv", "_scale"} {
-		sc, ok := s.set.Tensor(t.Name + suffix)
-		if !ok {
-			continue
+		if sc, ok := s.set.Tensor(t.Name + suffix); ok {
+			scales = sc
+			break
 		}
-		var err error
-		if scales, err = sc.Float32s(); err != nil {
-			fail("family: %w", err)
-		}
-		shape, parts = sc.Shape, append(parts, sc.Name)
-		break
 	}
 	if scales == nil {
 		fail("family: tensor %q is FP8 without %s_scale_inv or %s_scale", t.Name, t.Name, t.Name)
 	}
-	rows, cols := 1, 1
-	for i, d := range t.Shape {
-		if i == len(t.Shape)-1 {
-			cols = d
-		} else {
-			rows *= d
-		}
-	}
-	tileRows, tileCols := s.quant.blockRows, s.quant.blockCols
+	rows, cols := out.rows(), out.k()
+	c := &fp8Rows{codes: t, scales: scales, cols: cols, tileRows: s.quant.blockRows, tileCols: s.quant.blockCols}
+	n, shape := scales.Elements(), scales.Shape
 	switch {
-	case len(scales) == 1:
-		tileRows, tileCols = rows, cols
-	case len(scales) == rows && (len(shape) == 1 || shape[len(shape)-1] == 1):
-		tileRows, tileCols = 1, cols
+	case n == 1:
+		c.tileRows, c.tileCols = rows, cols
+	case n == rows && (len(shape) == 1 || shape[len(shape)-1] == 1):
+		c.tileRows, c.tileCols = 1, cols
 	case len(t.Shape) != 2:
 		fail("family: tensor %q is FP8 with %d dimensions and scales %v", t.Name, len(t.Shape), shape)
 	}
-	values := make([]float32, rows*cols)
-	if err := quant.DequantizeFP8(values, t.Bytes(), rows, cols, scales, tileRows, tileCols); err != nil {
-		fail("family: tensor %q: %w", t.Name, err)
+	if across, down := ceilDiv(cols, c.tileCols), ceilDiv(rows, c.tileRows); n != across*down {
+		fail("family: tensor %q is FP8 of %d x %d in tiles of %d x %d: it needs %d x %d scales, there are %d",
+			t.Name, rows, cols, c.tileRows, c.tileCols, down, across, n)
 	}
-	return fromFloats(t.Name, slices.Clone(t.Shape), values, parts)
+	exact, err := c.exactInBF16()
+	if err != nil {
+		fail("family: tensor %q: %w", scales.Name, err)
+	}
+	if c.typ = quant.F32; exact {
+		c.typ = quant.BF16
+	}
+	return out.converted(c.typ, c, scales.Name)
 }
 
-// mxfp4 repacks Hugging Face's blocks [...][k/32][16] and scales [...][k/32] into GGUF's blocks; nothing is lost.
+// mxfp4 turns Hugging Face's blocks [...][k/32][16] and scales [...][k/32] into GGUF's blocks; nothing is lost.
 func (s *hfSource) mxfp4(name string, blocks *safetensors.Tensor, scalesName string) *tensor {
 	scales, ok := s.set.Tensor(scalesName)
 	if !ok {
@@ -266,15 +307,14 @@ func (s *hfSource) mxfp4(name string, blocks *safetensors.Tensor, scalesName str
 }
 
 func repack(name string, shape []int, blocks, scales *safetensors.Tensor) *tensor {
-	t := &tensor{name: name, typ: quant.MXFP4, shape: shape, parts: []string{blocks.Name, scales.Name}}
-	t.bytes = make([]byte, scales.Size()*17)
-	if err := quant.RepackMXFP4(t.bytes, blocks.Bytes(), scales.Bytes()); err != nil {
-		fail("family: tensor %q: %w", name, err)
+	t := &tensor{name: name, shape: shape, names: []string{blocks.Name}}
+	if scales.Size() != t.elements()/32 || blocks.Size() != 16*scales.Size() {
+		fail("family: tensors %q of %d bytes and %q of %d are not MXFP4 of shape %v", blocks.Name, blocks.Size(), scales.Name, scales.Size(), shape)
 	}
-	return t
+	return t.converted(quant.MXFP4, &mxfp4Rows{blocks, scales, t.k() / 32}, scales.Name)
 }
 
-// mlx decodes a matrix in MLX's packed form: words of 32 bits, with .scales and (affine) .biases beside the .weight.
+// mlx is a matrix in MLX's packed form: words of 32 bits, with .scales and (affine) .biases beside the .weight.
 func (s *hfSource) mlx(t *safetensors.Tensor) *tensor {
 	base, isWeight := strings.CutSuffix(t.Name, ".weight")
 	scales, ok := s.set.Tensor(base + ".scales")
@@ -292,31 +332,21 @@ func (s *hfSource) mlx(t *safetensors.Tensor) *tensor {
 	}
 	words := t.Shape[len(t.Shape)-1]
 	k := words * 32 / bits
-	shape := append(slices.Clone(t.Shape[:len(t.Shape)-1]), k)
+	out := &tensor{name: t.Name, shape: append(slices.Clone(t.Shape[:len(t.Shape)-1]), k), names: []string{t.Name}}
 	if words*32%bits != 0 || k%group != 0 {
 		fail("family: tensor %q: rows of %d words at %d bits in groups of %d", t.Name, words, bits, group)
 	}
 	if mode == "mxfp4" && bits == 4 && group == 32 && scales.DType == "U8" {
-		return repack(t.Name, shape, t, scales)
+		return repack(t.Name, out.shape, t, scales)
 	}
 	biases, ok := s.set.Tensor(base + ".biases")
 	typ, known := plainTypes[scales.DType]
 	if mode != "affine" || !ok || !known || biases.DType != scales.DType {
 		fail("family: tensor %q: MLX mode %q with %s scales is not supported", t.Name, mode, scales.DType)
 	}
-	values := make([]float32, t.Elements()/words*k)
-	if err := quant.DequantizeMLX(values, t.Bytes(), scales.Bytes(), biases.Bytes(), typ, bits, group); err != nil {
+	rows := &mlxRows{words: t, scales: scales, biases: biases, typ: typ, bits: bits, group: group, k: k}
+	if err := rows.check(out.rows()); err != nil {
 		fail("family: tensor %q: %w", t.Name, err)
 	}
-	return fromScaled(t.Name, shape, values, typ, []string{t.Name, scales.Name, biases.Name})
-}
-
-// fromScaled stores values that are exact in typ.
-func fromScaled(name string, shape []int, values []float32, typ quant.Type, parts []string) *tensor {
-	width := typ.BlockBytes()
-	t := &tensor{name: name, typ: typ, shape: shape, bytes: make([]byte, len(values)*width), parts: parts}
-	if err := quant.Quantize(typ, t.bytes, values); err != nil {
-		fail("family: tensor %q: %w", name, err)
-	}
-	return t
+	return out.converted(typ, rows, scales.Name, biases.Name)
 }

@@ -3,7 +3,6 @@ package gguf
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -51,7 +50,7 @@ func (t *Tensor) Size() int { return t.size }
 func (t *Tensor) Bytes() []byte { return t.shard.Bytes()[t.off : t.off+t.size : t.off+t.size] }
 
 // File returns the file that holds the tensor, for positioned reads, and the offset of its first byte.
-func (t *Tensor) File() (r io.ReaderAt, off int64) { return t.shard, int64(t.off) }
+func (t *Tensor) File() (f *mmap.File, off int64) { return t.shard, int64(t.off) }
 
 // Path returns the path of the file that holds the tensor.
 func (t *Tensor) Path() string { return t.shard.Name() }

@@ -26,6 +26,9 @@ type File struct {
 	data   []byte
 	mapped bool
 	closed atomic.Bool
+
+	fd       int // of the file; -1: there is none
+	identity Identity
 }
 
 // source is what stands behind the bytes.
@@ -36,7 +39,7 @@ type source interface {
 
 // FromBytes returns a File over data, which is not copied, under a name for errors.
 func FromBytes(name string, data []byte) *File {
-	return &File{name: name, source: memory{bytes.NewReader(data)}, data: data}
+	return &File{name: name, source: memory{bytes.NewReader(data)}, data: data, fd: -1}
 }
 
 type memory struct{ io.ReaderAt }
@@ -55,21 +58,21 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
-	info, err := f.Stat()
+	identity, err := identify(f.Stat)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
-	if !info.Mode().IsRegular() {
+	if !identity.info.Mode().IsRegular() {
 		f.Close()
 		return nil, fmt.Errorf("mmap: %s is not a regular file", path)
 	}
-	size := info.Size()
+	size := identity.info.Size()
 	if size < 0 || size > math.MaxInt {
 		f.Close()
 		return nil, fmt.Errorf("mmap: %s has %d bytes, more than this machine can address", path, size)
 	}
-	m := &File{name: path, source: f}
+	m := &File{name: path, source: f, fd: int(f.Fd()), identity: identity}
 	if size == 0 {
 		return m, nil
 	}
@@ -84,6 +87,9 @@ func Open(path string) (*File, error) {
 // Bytes returns the whole file. The slice must not be written to and is gone after Close.
 func (m *File) Bytes() []byte { return m.data }
 
+// Identity returns the identity of the file when it was opened.
+func (m *File) Identity() Identity { return m.identity }
+
 // Len returns the size of the file in bytes at the time of Open.
 func (m *File) Len() int { return len(m.data) }
 
@@ -91,12 +97,16 @@ func (m *File) Len() int { return len(m.data) }
 func (m *File) Name() string { return m.name }
 
 // ReadAt reads by a positioned read of the file, not through the mapping, so a shortened file or a failing drive gives
-// an error and not a fault.
+// an error and not a fault. It is ErrShortened where the file had these bytes when it was opened.
 func (m *File) ReadAt(p []byte, off int64) (int, error) {
 	if m.closed.Load() {
 		return 0, ErrClosed
 	}
-	return m.source.ReadAt(p, off)
+	n, err := m.source.ReadAt(p, off)
+	if n < len(p) && errors.Is(err, io.EOF) && off >= 0 && off <= int64(len(m.data)-len(p)) {
+		return n, ErrShortened
+	}
+	return n, err
 }
 
 // Release tells the system that the n bytes from off will not be needed soon, so their pages may be dropped from memory.

@@ -36,7 +36,7 @@ func TestShrunkFileGivesError(t *testing.T) {
 	if err := os.Truncate(path, 10); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.ReadAt(make([]byte, 10), 50_000); !errors.Is(err, io.EOF) {
+	if _, err := m.ReadAt(make([]byte, 10), 50_000); !errors.Is(err, ErrShortened) {
 		t.Errorf("reading what is gone: %v", err)
 	}
 }

@@ -71,8 +71,17 @@ func (c *checker) weightEntry(i int, w Weight) {
 	}
 	row, err := w.Type.RowBytes(w.K)
 	c.that(err == nil, "%v", err)
-	c.that(err != nil || len(w.Bytes)/row/w.Rows == max(w.Experts, 1) && len(w.Bytes)%(row*w.Rows) == 0,
-		"%d bytes for %d x %d x %d of %v", len(w.Bytes), w.Experts, w.Rows, w.K, w.Type)
+	if err != nil || w.Parts == nil {
+		c.that(err != nil || len(w.Bytes)/row/w.Rows == max(w.Experts, 1) && len(w.Bytes)%(row*w.Rows) == 0,
+			"%d bytes for %d x %d x %d of %v", len(w.Bytes), w.Experts, w.Rows, w.K, w.Type)
+		return
+	}
+	rows := 0
+	for _, p := range w.Parts {
+		c.that(p.Rows >= 1 && (p.File == nil) != (p.Convert == nil), "a part of %d rows comes from one place", p.Rows)
+		rows += p.Rows
+	}
+	c.that(rows == w.AllRows(), "parts of %d rows for %d x %d", rows, w.Experts, w.Rows)
 }
 
 // val checks a view; width 0 means any.

@@ -8,12 +8,6 @@
 // stored with one output feature per row: y[o] = sum over i of W[o][i]*x[i].
 package plan
 
-import (
-	"io"
-
-	"github.com/baleenrun/baleen/internal/quant"
-)
-
 // A Plan is a model ready to be compiled by a backend. It is immutable after lowering.
 type Plan struct {
 	Family  string // registered name of the family, such as "qwen2"
@@ -56,22 +50,6 @@ type (
 
 // None is the absent weight, vector, rope, route or state.
 const None = -1
-
-// A Weight is a matrix, or a stack of Experts matrices, of Rows output features by K input features.
-// Rows are contiguous; experts follow each other. K is a multiple of the type's block size.
-type Weight struct {
-	Name    string     // for messages: the tensor's name in the container
-	Type    quant.Type // storage format of the bytes
-	Experts int        // 0: one matrix
-	Rows, K int
-
-	// Bytes holds Experts (or one) times Rows times RowBytes(K) bytes. It may view a mapped file, so
-	// touching it can fault pages in; it is never written to.
-	Bytes []byte
-	// File and Off locate the same bytes for direct reads. File is nil where Bytes were made at load.
-	File io.ReaderAt
-	Off  int64
-}
 
 // A Vector is a small float32 parameter: norm weights, biases, sinks, convolution kernels.
 type Vector struct {

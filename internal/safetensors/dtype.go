@@ -30,24 +30,34 @@ func (t *Tensor) Elements() int {
 	return n
 }
 
-// Float32s returns all elements as float32 in a new slice: floats of 16 to 64 bits, integers and booleans (rounded where
-// float32 has too few bits). The 8-bit and smaller floats are refused: they mean nothing without the scales that lie in
-// other tensors; package quant joins the two.
-func (t *Tensor) Float32s() ([]float32, error) {
-	if typ, ok := sameInGGML[t.DType]; ok {
-		out := make([]float32, t.Elements())
-		return out, quant.Dequantize(typ, out, t.Bytes())
+// ReadFloat32s reads n elements, from element at on, as float32: floats of 16 to 64 bits, integers and booleans (rounded
+// where float32 has too few bits). The 8-bit and smaller floats are refused: they mean nothing without the scales that lie
+// in other tensors; package quant joins the two.
+func (t *Tensor) ReadFloat32s(at, n int) ([]float32, error) {
+	if at < 0 || n < 0 || at > t.Elements()-n {
+		return nil, fmt.Errorf("safetensors: elements %d to %d of tensor %q, which has %d", at, at+n, t.Name, t.Elements())
 	}
+	typ, known := sameInGGML[t.DType]
 	read, ok := unsigned[t.DType]
-	if !ok {
+	if !known && !ok {
 		return nil, fmt.Errorf("safetensors: tensor %q is %s and cannot be read without its scales", t.Name, t.DType)
 	}
-	out, b, width := make([]float32, t.Elements()), t.Bytes(), dtypes[t.DType]/8
+	width := dtypes[t.DType] / 8
+	out, b := make([]float32, n), make([]byte, n*width)
+	if got, err := t.file.ReadAt(b, int64(t.off+at*width)); got < len(b) {
+		return nil, fmt.Errorf("safetensors: tensor %q in %s: %w", t.Name, t.Path(), err)
+	}
+	if known {
+		return out, quant.Dequantize(typ, out, b)
+	}
 	for i := range out {
 		out[i] = float32(read(b[i*width:]))
 	}
 	return out, nil
 }
+
+// Float32s reads all elements.
+func (t *Tensor) Float32s() ([]float32, error) { return t.ReadFloat32s(0, t.Elements()) }
 
 var unsigned = map[string]func([]byte) uint64{
 	"BOOL": func(b []byte) uint64 { return min(1, uint64(b[0])) },

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type exec struct {
 	parts   []float32    // partial results of attention
 	tuners  []tunerTable // by thread
 	passes  []pass
+	read    []plan.File // what steps read from
 	expertScratch
 
 	// Of the step.
@@ -240,15 +242,16 @@ func (e *exec) Wait() ([]float32, error) {
 	return logits[:n*e.plan.Vocab], nil
 }
 
-// runPasses runs the passes up to one that failed: what comes after it would store what is no result.
+// runPasses runs the passes up to one that failed: what comes after it would store what is no result. Results of rows
+// from a file that was written since it was opened are none either: nothing tells which of its contents they are of.
 func (e *exec) runPasses() error {
 	for _, p := range e.passes {
 		p.run(e)
 		if err := e.failed.Swap(nil); err != nil {
-			return *err
+			return cmp.Or(unchanged(e.read), *err)
 		}
 	}
-	return nil
+	return unchanged(e.read)
 }
 
 // fail keeps err for runPasses.

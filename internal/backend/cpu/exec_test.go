@@ -2,12 +2,12 @@ package cpu
 
 import (
 	"errors"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/baleenrun/baleen/internal/backend"
@@ -138,21 +138,12 @@ func TestSubmitRefuses(t *testing.T) {
 	}
 }
 
-// TestShortenedFileEndsTheStep: a model's file that another program cuts short while it is in use costs the step, not the
-// process, which touching the mapping would.
-func TestShortenedFileEndsTheStep(t *testing.T) {
+// TestWrittenFileEndsTheStep: a model's file that another program writes while steps read from it costs the step, not the
+// process, which touching a shortened mapping would, and gives no result: nothing tells which contents rows were of.
+func TestWrittenFileEndsTheStep(t *testing.T) {
 	p := backendtest.Plans(quant.Q4_0)[0]
 	w := &p.Weights[p.Ops[0].(*plan.Embed).W]
-	path := filepath.Join(t.TempDir(), "model")
-	if err := os.WriteFile(path, w.Bytes, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	whole := w.Bytes
-	file, err := mmap.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
 	step := func(x *exec) ([]float32, error) {
 		t.Helper()
 		b := &backend.Batch{Tokens: []int32{3, int32(p.Vocab - 1)}, Out: []int32{0, 1}, Seqs: []backend.Seq{{Rows: 2, Pages: tables(p, 0)}}}
@@ -167,28 +158,94 @@ func TestShortenedFileEndsTheStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Bytes, w.File, w.Off = file.Bytes(), file, 0
-	x := compileTest(t, p, 2, o)
-	if n := testing.AllocsPerRun(20, func() { _, _ = x.embedding(w, 0, 16, 0) }); n > 0 {
-		t.Errorf("%v allocations a row", n)
-	}
-	for _, size := range []int64{int64(len(whole)), 1, int64(len(whole))} {
-		if err := os.Truncate(path, 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got, err := step(x)
-		if size == 1 {
-			if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), w.Name) {
-				t.Errorf("a file of one byte: %v", err)
+	for _, test := range []struct {
+		name  string
+		write func(path string) error
+		err   error
+	}{
+		{"left alone", func(string) error { return nil }, nil},
+		{"removed", os.Remove, nil},
+		{"replaced", func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", []byte("x"), 0o600), os.Rename(path+".new", path))
+		}, nil},
+		{"shortened", func(path string) error { return os.Truncate(path, 1) }, mmap.ErrChanged},
+		{"overwritten", func(path string) error {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err == nil {
+				_, err = f.WriteAt([]byte{1, 2, 3}, 0)
 			}
-			continue
+			return errors.Join(err, f.Close())
+		}, mmap.ErrChanged},
+	} {
+		path := filepath.Join(t.TempDir(), "model")
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("the whole file: %v; other logits than from memory: %v", err, !slices.Equal(got, want))
+		file, err := mmap.Open(path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(func() { file.Close() })
+		w.Bytes, w.Parts = nil, []plan.Part{{Rows: w.Rows, File: file}}
+		x := compileTest(t, p, 2, o)
+		if n := testing.AllocsPerRun(20, func() { _, _ = x.embedding(w, 1, int(w.Size())/w.Rows, 0) }); n > 0 {
+			t.Errorf("%v allocations a row", n)
+		}
+		for range 2 {
+			if got, err := step(x); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s, before: %v; other logits than from memory: %v", test.name, err, !slices.Equal(got, want))
+			}
+		}
+		if err := test.write(path); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // it is not forgotten
+			got, err := step(x)
+			if !errors.Is(err, test.err) || err == nil && !slices.Equal(got, want) {
+				t.Errorf("%s: %v; other logits than from memory: %v", test.name, err, !slices.Equal(got, want))
+			}
+			if err != nil && (!strings.Contains(err.Error(), path) || got != nil) {
+				t.Errorf("%s: error %v with %d logits", test.name, err, len(got))
+			}
+		}
+	}
+}
+
+// A file that is written while its weights are packed may have given rows of both contents.
+func TestFileWrittenWhilePackingIsRefused(t *testing.T) {
+	p := backendtest.Plans(quant.Q8_0)[0]
+	w := &p.Weights[len(p.Weights)-1]
+	path := filepath.Join(t.TempDir(), "model")
+	if err := os.WriteFile(path, w.Bytes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := mmap.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	w.Bytes, w.Parts = nil, []plan.Part{{Rows: w.Rows, File: file}}
+	var once sync.Once
+	o := backend.Options{MaxRows: 4, MaxSeqs: 1, MaxOut: 4, Pages: make([]int, len(p.Groups))}
+	o.Progress = func(done, total int64) {
+		if done == total {
+			once.Do(func() {
+				f, err := os.OpenFile(path, os.O_WRONLY, 0)
+				if err == nil {
+					_, err = f.WriteAt([]byte{1}, 0)
+				}
+				if err = errors.Join(err, f.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	x, err := New(Options{Threads: 2}).Compile(p, o)
+	if err == nil {
+		x.Close()
+	}
+	if !errors.Is(err, mmap.ErrChanged) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -107,16 +107,17 @@ func (c *compiler) embed(o *plan.Embed) (rowFunc, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(w.Bytes) != w.Rows*n || w.Rows < e.plan.Vocab || o.Out.Width != w.K {
+	if w.Parts == nil && len(w.Bytes) != w.Rows*n || w.Rows < e.plan.Vocab || o.Out.Width != w.K {
 		return nil, 0, fmt.Errorf("embedding %q of %d bytes is not %d rows of %d values", w.Name, len(w.Bytes), w.Rows, w.K)
 	}
+	e.read = filesOf(e.plan, func(id plan.WeightID) bool { return id == o.W })
 	if !w.Type.CanDequantize() {
 		return nil, 0, fmt.Errorf("embedding %q: format %v has no decoder", w.Name, w.Type)
 	}
 	return func(worker, r0, r1 int) {
 		for r := r0; r < r1; r++ {
 			x := e.at(o.Out, r)
-			row, err := e.embedding(w, int(e.batch.Tokens[r])*n, n, worker)
+			row, err := e.embedding(w, int(e.batch.Tokens[r]), n, worker)
 			if err != nil {
 				e.fail(err)
 				return
@@ -129,14 +130,17 @@ func (c *compiler) embed(o *plan.Embed) (rowFunc, int, error) {
 	}, 4 * w.K, nil
 }
 
-// embedding returns n bytes of w. Those of a file are read, not touched in their mapping: if the file was cut short since it
-// was opened, that is an error of the step and not the end of the process.
-func (e *exec) embedding(w *plan.Weight, at, n, worker int) ([]byte, error) {
-	if w.File == nil {
-		return w.Bytes[at : at+n], nil
+// embedding returns row r of w, which has n bytes. Rows of a file are read, not touched in its mapping: if it was cut short
+// since it was opened, that is an error of the step and not the end of the process. If it was written, Wait finds it out.
+func (e *exec) embedding(w *plan.Weight, r, n, worker int) ([]byte, error) {
+	if w.Parts == nil {
+		return w.Bytes[r*n : (r+1)*n], nil
 	}
 	row := e.scratch[worker][:n]
-	return row, readFull(w, row, at)
+	if err := w.ReadRows(row, r, 1); err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
+	}
+	return row, nil
 }
 
 func (c *compiler) norm(o *plan.Norm) func(r int) {

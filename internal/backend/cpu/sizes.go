@@ -46,7 +46,7 @@ func measure(p *plan.Plan, o backend.Options) sizes {
 	for _, op := range p.Ops {
 		switch op := op.(type) {
 		case *plan.Embed:
-			if w := &p.Weights[op.W]; w.File != nil {
+			if w := &p.Weights[op.W]; w.Parts != nil {
 				n, _ := w.Type.RowBytes(w.K) // refused when it is compiled
 				s.thread = max(s.thread, n)
 			}

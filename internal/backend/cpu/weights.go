@@ -1,9 +1,8 @@
 package cpu
 
 import (
-	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -73,7 +72,7 @@ func loadWeights(p *plan.Plan, a *arena, k *matmul.Kernels, threads *pool, progr
 			}
 			ws[i].m[e] = m
 		}
-		total += int64(len(w.Bytes))
+		total += w.Size()
 	}
 	askHuge(a.blocks)
 	l := &loader{kernels: k, total: total, progress: progress, buf: make([][]byte, threads.n)}
@@ -82,22 +81,23 @@ func loadWeights(p *plan.Plan, a *arena, k *matmul.Kernels, threads *pool, progr
 			return nil, err
 		}
 	}
-	return ws, nil
+	// A file that was written while it was read may have given rows of both contents.
+	return ws, unchanged(filesOf(p, func(plan.WeightID) bool { return true }))
 }
 
 type loader struct {
 	kernels  *matmul.Kernels
 	total    int64
 	progress func(done, total int64)
-	buf      [][]byte // one per thread, for direct reads
+	buf      [][]byte // one per thread, for what is read
 
 	done atomic.Int64
 	mu   sync.Mutex
 	err  error
 }
 
-// pack packs one weight on all threads. Bytes that lie in a file are read into a small buffer rather than
-// touched in their mapping: no page faults, and the file's pages are not counted as this process's memory.
+// pack packs one weight on all threads. What does not lie in memory is read and converted a piece at a time, each just
+// before it is packed: no page of a file is touched in a mapping, and none is held here longer than it takes.
 func (l *loader) pack(w *weight, threads *pool) error {
 	if len(w.m) == 0 {
 		return nil
@@ -106,28 +106,21 @@ func (l *loader) pack(w *weight, threads *pool) error {
 	if err != nil {
 		return fmt.Errorf("cpu: weight %q: %w", w.Name, err)
 	}
-	if want := len(w.m) * w.Rows * rowBytes; len(w.Bytes) != want {
-		return fmt.Errorf("cpu: weight %q has %d bytes, its shape needs %d", w.Name, len(w.Bytes), want)
+	if w.Parts == nil && int64(len(w.Bytes)) != w.Size() {
+		return fmt.Errorf("cpu: weight %q has %d bytes, its shape needs %d", w.Name, len(w.Bytes), w.Size())
 	}
-	perCall := max(1, packChunk/(16*rowBytes)) // groups of 16 rows
+	perCall := max(1, packChunk/(matmul.Lanes*rowBytes), w.Together()/matmul.Lanes) // groups of rows
 	groups := w.m[0].Groups
 	calls := (groups + perCall - 1) / perCall
 	threads.run(len(w.m)*calls, 1, func(worker, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			e, g0 := i/calls, i%calls*perCall
 			g1 := min(g0+perCall, groups)
-			r0, r1 := 16*g0, min(16*g1, w.Rows)
-			from, to := (e*w.Rows+r0)*rowBytes, (e*w.Rows+r1)*rowBytes
-			src := w.Bytes[from:to]
-			if w.File != nil {
-				if cap(l.buf[worker]) < len(src) {
-					l.buf[worker] = make([]byte, max(len(src), packChunk+16*rowBytes))
-				}
-				src = l.buf[worker][:len(src)]
-				if err := readFull(w.Weight, src, from); err != nil {
-					l.fail(err)
-					return
-				}
+			r0, r1 := matmul.Lanes*g0, min(matmul.Lanes*g1, w.Rows)
+			src, err := l.read(w.Weight, worker, e*w.Rows+r0, r1-r0, rowBytes)
+			if err != nil {
+				l.fail(err)
+				return
 			}
 			l.kernels.Pack(&w.m[e], src, g0, g1)
 			if done := l.done.Add(int64(len(src))); l.progress != nil {
@@ -138,16 +131,45 @@ func (l *loader) pack(w *weight, threads *pool) error {
 	return l.err
 }
 
-// readFull fills dst with the bytes of w from at on, which lie in a file.
-func readFull(w *plan.Weight, dst []byte, at int) error {
-	n, err := w.File.ReadAt(dst, w.Off+int64(at))
-	switch {
-	case n == len(dst):
-		return nil
-	case err == nil || errors.Is(err, io.EOF):
-		err = io.ErrUnexpectedEOF
+// read returns n rows of a weight from row on: a view of memory, or what was read into the thread's buffer.
+func (l *loader) read(w *plan.Weight, worker, row, n, rowBytes int) ([]byte, error) {
+	if w.Parts == nil {
+		return w.Bytes[row*rowBytes : (row+n)*rowBytes], nil
 	}
-	return fmt.Errorf("cpu: reading weight %q: %w", w.Name, err)
+	if cap(l.buf[worker]) < n*rowBytes {
+		l.buf[worker] = make([]byte, max(n*rowBytes, packChunk+matmul.Lanes*rowBytes))
+	}
+	buf := l.buf[worker][:n*rowBytes]
+	if err := w.ReadRows(buf, row, n); err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
+	}
+	return buf, nil
+}
+
+// filesOf lists the files that weights are made from, each once, where want says so.
+func filesOf(p *plan.Plan, want func(id plan.WeightID) bool) []plan.File {
+	var files []plan.File
+	for i := range p.Weights {
+		if !want(plan.WeightID(i)) {
+			continue
+		}
+		for _, f := range p.Weights[i].Files() {
+			if !slices.Contains(files, f) {
+				files = append(files, f)
+			}
+		}
+	}
+	return files
+}
+
+// unchanged refuses results of files that were written meanwhile.
+func unchanged(files []plan.File) error {
+	for _, f := range files {
+		if err := f.Unchanged(); err != nil {
+			return fmt.Errorf("cpu: %w", err)
+		}
+	}
+	return nil
 }
 
 func (l *loader) fail(err error) {

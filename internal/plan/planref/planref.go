@@ -76,9 +76,14 @@ func (m *machine) row(v plan.Val, r int) []float32 {
 // weight returns the decoded values of a weight.
 func (m *machine) weight(id plan.WeightID) []float32 {
 	if m.weights[id] == nil {
-		w := m.p.Weights[id]
-		m.weights[id] = make([]float32, max(w.Experts, 1)*w.Rows*w.K)
-		if err := quant.Dequantize(w.Type, m.weights[id], w.Bytes); err != nil {
+		w := &m.p.Weights[id]
+		m.weights[id] = make([]float32, w.AllRows()*w.K)
+		stored := make([]byte, w.Size())
+		err := w.ReadRows(stored, 0, w.AllRows())
+		if err == nil {
+			err = quant.Dequantize(w.Type, m.weights[id], stored)
+		}
+		if err != nil {
 			panic(fmt.Sprintf("planref: weight %q: %v", w.Name, err))
 		}
 	}
