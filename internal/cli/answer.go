@@ -8,22 +8,14 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/chat"
-	"github.com/baleenrun/baleen/internal/server/models"
-	"github.com/baleenrun/baleen/internal/store"
 )
 
-// openChat loads a model for this process. own is what the store knows of it beside its weights, nil where that is
-// nothing: without these settings it would not be the model that it is there and behind a server. Its system prompt is
-// left to the flags.
-func (a *app) openChat(ctx context.Context, path string, own *store.Model) (*chat.Service, error) {
+// openChat loads a model for this process, with the settings that it was made with: without them it would not be the
+// model that it is behind a server. Its system prompt is left to the flags.
+func (a *app) openChat(ctx context.Context, spec chat.Spec) (*chat.Service, error) {
 	o := a.modelOptions()
 	o.Seqs = 1
-	spec := chat.Spec{}
-	if own != nil {
-		spec = models.SpecOf(*own)
-		spec.System = ""
-	}
-	spec.Path = path
+	spec.System = ""
 	if o.Context > 0 { // who says how much context to take means it
 		spec.Context = 0
 	}

@@ -40,11 +40,12 @@ type benchFlags struct {
 func (a *app) benchCommand() *cobra.Command {
 	f := &benchFlags{}
 	cmd := &cobra.Command{
-		Use:     "bench MODEL",
-		Short:   "Measure how fast a model runs here",
-		Long:    benchLong,
-		Example: "  baleen bench qwen2.5-coder-0.5b --prompt 512 --generate 64 --streams 1,8 --threads 2 --plot speed.svg",
-		Args:    argsBetween(1, 1, "a MODEL"),
+		Use:               "bench MODEL",
+		ValidArgsFunction: firstOnly(a.completeModels),
+		Short:             "Measure how fast a model runs here",
+		Long:              benchLong,
+		Example:           "  baleen bench qwen2.5-coder-0.5b --prompt 512 --generate 64 --streams 1,8 --threads 2 --plot speed.svg",
+		Args:              argsBetween(1, 1, "a MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.Check(); err != nil {
 				return usageError{err}

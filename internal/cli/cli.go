@@ -128,7 +128,7 @@ func Main(args []string, sys IO) (status int) {
 	sys.Out = out
 	a := &app{io: sys, cfg: cfg}
 	root := a.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(spelled(args))
 	root.SetIn(sys.In)
 	root.SetOut(sys.Out)
 	root.SetErr(sys.Err)
@@ -395,7 +395,7 @@ func (a *app) settings(cmd *cobra.Command, names ...string) {
 			help += " (default: " + s.Default + ")"
 		}
 		help += " [$" + s.Var + "]"
-		cmd.Flags().Var(settingFlag{a, name, s.Kind}, s.Flag, help)
+		cmd.Flags().VarP(settingFlag{a, name, s.Kind}, s.Flag, s.Short, help)
 		if len(s.Values) > 0 {
 			_ = cmd.RegisterFlagCompletionFunc(s.Flag, cobra.FixedCompletions(s.Values, cobra.ShellCompDirectiveNoFileComp))
 		}
@@ -427,31 +427,18 @@ func (a *app) store() (*store.Store, error) {
 
 // locate turns a MODEL argument into a path, fetching the model where it is not there yet.
 func (a *app) locate(ctx context.Context, arg string) (string, error) {
-	path, _, err := a.locateModel(ctx, arg)
-	return path, err
-}
-
-// locateModel is locate, and returns what else the store knows of the model, nil where that is nothing.
-func (a *app) locateModel(ctx context.Context, arg string) (string, *store.Model, error) {
 	st, err := a.store()
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	ref, err := st.Resolve(arg)
 	if err != nil {
-		return "", nil, orMade(st, arg, err)
+		return "", a.notHere(st, arg, err)
 	}
 	if ref.Entry == nil {
-		return ref.Path, ref.Model, nil
+		return ref.Path, nil
 	}
-	path, err := a.fetch(ctx, st, *ref.Entry)
-	if err != nil {
-		return "", nil, err
-	}
-	if ref, err := st.Resolve(arg); err == nil { // it is there now
-		return path, ref.Model, nil
-	}
-	return path, nil, nil
+	return a.fetch(ctx, st, *ref.Entry)
 }
 
 func (a *app) fetch(ctx context.Context, st *store.Store, e store.Entry) (string, error) {

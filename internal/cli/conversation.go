@@ -26,7 +26,8 @@ type conversation struct {
 	spec  chat.Spec
 	f     *runFlags
 
-	thinking *bool // nil: as the template has it
+	thinking *bool  // nil: as the template has it
+	effort   string // how much to reason, "" for the template's own
 	markdown bool
 
 	msgs []chat.Message // beside the system message
@@ -46,7 +47,7 @@ func (c *conversation) close() { c.lease.Release() }
 
 // request asks for the answer to a text, behind what was said.
 func (c *conversation) request(text string) *chat.Request {
-	r := &chat.Request{Sampling: c.f.chosen(), MaxTokens: c.f.maxTokens, Thinking: c.thinking}
+	r := &chat.Request{Sampling: c.f.chosen(), MaxTokens: c.f.maxTokens, Thinking: c.thinking, Effort: c.effort}
 	if c.f.raw {
 		r.Raw, r.Prompt = true, text
 		return r

@@ -25,11 +25,12 @@ func (a *app) evalCommand() *cobra.Command {
 	var window, chunk int
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "eval MODEL --text FILE",
-		Short:   "Measure the perplexity of a model on a text",
-		Long:    evalLong,
-		Example: "  baleen eval smollm2-135m --text wiki.txt --json",
-		Args:    argsBetween(1, 1, "a MODEL"),
+		Use:               "eval MODEL --text FILE",
+		ValidArgsFunction: firstOnly(a.completeModels),
+		Short:             "Measure the perplexity of a model on a text",
+		Long:              evalLong,
+		Example:           "  baleen eval smollm2-135m --text wiki.txt --json",
+		Args:              argsBetween(1, 1, "a MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case text == "":

@@ -103,7 +103,7 @@ func TestModelsRunInPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := command(t, "", "run", file, "once upon a time", "-n", "5", "-t", "0")
+	want := command(t, "", "run", file, "once upon a time", "-n", "5", "--temp", "0")
 	if want.status != exitOK {
 		t.Fatalf("%+v", want)
 	}
@@ -143,7 +143,7 @@ func TestModelsRunInPlace(t *testing.T) {
 	before := list()
 	env := []string{"HOME=" + home}
 	for _, name := range []string{"tiny:1b", "org/tiny", "org/tiny:Q8_0", "pub/split", filepath.Join(studio, "tiny-00002-of-00002.gguf"), studio, snapshot} {
-		o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "5", "-t", "0")
+		o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "5", "--temp", "0")
 		if o.status != exitOK || o.out != want.out {
 			t.Errorf("%s: %+v", name, o)
 		}
@@ -255,12 +255,12 @@ func TestShardsRunInHubCache(t *testing.T) {
 	if o := commandEnv(t, env, "", "verify", "org/sharded", "--reference", filepath.Join(golden, "golden.safetensors")); o.status != exitOK {
 		t.Errorf("%+v", o)
 	}
-	want := command(t, "", "run", plain, "once upon a time", "-n", "8", "-t", "0", "--raw")
+	want := command(t, "", "run", plain, "once upon a time", "-n", "8", "--temp", "0", "--raw")
 	if want.status != exitOK || strings.TrimSpace(want.out) == "" {
 		t.Fatalf("%+v", want)
 	}
 	for _, name := range []string{"org/sharded", snapshot} {
-		if o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "8", "-t", "0", "--raw"); o.status != exitOK || o.out != want.out {
+		if o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "8", "--temp", "0", "--raw"); o.status != exitOK || o.out != want.out {
 			t.Errorf("%s: %+v, want %+v", name, o, want)
 		}
 	}

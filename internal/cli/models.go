@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -60,10 +61,13 @@ func (a *app) made(st *store.Store) []models.Derived {
 	return list
 }
 
-// orMade says of a name that is none of the store's whether a model was made under it.
-func orMade(st *store.Store, arg string, err error) error {
+// notHere says of a name that is none of the store's whether a model was made under it, or what may have been meant.
+func (a *app) notHere(st *store.Store, arg string, err error) error {
 	if d, ok, _ := models.New(st).Derived(arg); ok {
-		return fmt.Errorf("%s was made for servers, of %s: name it in requests to one (baleen serve)", d.Spec.Name, d.Parent)
+		return fmt.Errorf("%s was made of %s, and only run and serve know its settings: name %s", d.Spec.Name, d.Parent, d.Parent)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return a.noModel(st, arg, false, err)
 	}
 	return err
 }
@@ -184,7 +188,7 @@ func (a *app) showCommand() *cobra.Command {
 			"weights, the context it was made for, its chat template, its licence, and the memory that it needs here.",
 		Example:           "  baleen show smollm2-135m\n  baleen show smollm2-135m --template",
 		Args:              argsBetween(1, 1, "the MODEL"),
-		ValidArgsFunction: a.completeModels,
+		ValidArgsFunction: firstOnly(a.completeHere),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && template || asJSON && licence || template && licence {
 				return usagef("--json, --template and --licence exclude each other")
@@ -195,6 +199,7 @@ func (a *app) showCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&template, "template", false, "print the chat template alone")
 	cmd.Flags().BoolVar(&licence, "licence", false, "print the licence alone")
+	alias(cmd)
 	a.settings(cmd, config.Context, config.KV, config.Device, config.CPU, config.Threads)
 	return cmd
 }
@@ -207,7 +212,7 @@ func (a *app) present(arg string) (string, store.Ref, error) {
 	}
 	ref, err := st.Resolve(arg)
 	if err != nil {
-		return "", ref, orMade(st, arg, err)
+		return "", ref, a.notHere(st, arg, err)
 	}
 	if ref.Entry != nil && !st.Has(*ref.Entry) {
 		return "", ref, fmt.Errorf("%s is not on this machine: baleen pull %s fetches it", ref.Entry.Name, arg)
@@ -440,7 +445,7 @@ func (a *app) rmCommand() *cobra.Command {
 			"files elsewhere, are left alone; so are weights that such a model was made of.",
 		Example:           "  baleen rm smollm2-135m",
 		Args:              argsBetween(1, 1000, "at least one MODEL"),
-		ValidArgsFunction: a.completeModels,
+		ValidArgsFunction: a.completeHere,
 		RunE: func(_ *cobra.Command, args []string) error {
 			st, err := a.store()
 			if err != nil {
@@ -478,7 +483,7 @@ func (a *app) cpCommand() *cobra.Command {
 			"alone. The second name of a file elsewhere, or of another program's model, is only a pointer to it.",
 		Example:           "  baleen cp smollm2-135m helper:v1\n  baleen cp ./finetune.gguf mine",
 		Args:              argsBetween(2, 2, "MODEL and NAME"),
-		ValidArgsFunction: a.completeModels,
+		ValidArgsFunction: firstOnly(a.completeHere),
 		RunE: func(_ *cobra.Command, args []string) error {
 			st, err := a.store()
 			if err != nil {
@@ -494,29 +499,53 @@ func (a *app) cpCommand() *cobra.Command {
 	}
 }
 
-// completeModels offers names of models to a shell.
-func (a *app) completeModels(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// A completion offers values to a shell.
+type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// firstOnly is a completion for the first argument alone.
+func firstOnly(c completion) completion {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return c(cmd, args, prefix)
+	}
+}
+
+// completeModels offers names of models: of those here and of those that can be fetched by name.
+func (a *app) completeModels(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	out, directive := a.completeHere(cmd, args, prefix)
+	for _, e := range store.Catalog() {
+		if st, err := a.store(); err == nil && !st.Has(e) && strings.HasPrefix(e.Name, prefix) && !slices.Contains(args, e.Name) {
+			out = append(out, e.Name+"\t"+e.Title+", not fetched")
+		}
+	}
+	return out, directive
+}
+
+// completeHere offers names of the models that are here.
+func (a *app) completeHere(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	st, err := a.store()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	have, err := st.List()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	seen := map[string]bool{}
 	var out []string
+	seen := map[string]bool{}
 	add := func(name, about string) {
-		if strings.HasPrefix(name, prefix) && !seen[name] {
+		if strings.HasPrefix(name, prefix) && !seen[name] && !slices.Contains(args, name) {
 			seen[name] = true
 			out = append(out, name+"\t"+about)
 		}
 	}
-	for _, m := range have {
-		add(m.Name, m.Where+", "+fetch.Bytes(m.Size))
+	if made, err := models.New(st).AllDerived(); err == nil {
+		for _, d := range made {
+			add(d.Spec.Name, "made of "+d.Parent)
+		}
 	}
-	for _, e := range store.Catalog() {
-		add(e.Name, e.Title)
+	if have, err := st.List(); err == nil {
+		for _, m := range have {
+			add(m.Name, m.Where+", "+fetch.Bytes(m.Size))
+		}
 	}
 	return out, cobra.ShellCompDirectiveDefault // files, too
 }

@@ -98,13 +98,13 @@ func TestRealModels(t *testing.T) {
 		return out.String(), errs.String()
 	}
 	t.Run("capital", func(t *testing.T) {
-		if out, _ := run("", "run", "What is the capital of France?", "-n", "24", "-t", "0"); !strings.Contains(out, "Paris") {
+		if out, _ := run("", "run", "What is the capital of France?", "-n", "24", "--temp", "0"); !strings.Contains(out, "Paris") {
 			t.Errorf("answered %q", out)
 		}
 	})
 	t.Run("piped with a system prompt", func(t *testing.T) {
 		out, _ := run("def add(a, b):\n    return a + b\n", "run", "What does this function do?", "--system", "Answer in one short sentence.",
-			"--json", "-n", "40", "-t", "0")
+			"--json", "-n", "40", "--temp", "0")
 		var r runResult
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestRealModels(t *testing.T) {
 	})
 	// What llama.cpp continues greedily as well.
 	t.Run("base model", func(t *testing.T) {
-		out, errs := run("", "run", "gemma3-270m", "The capital of France is", "-n", "12", "-t", "0")
+		out, errs := run("", "run", "gemma3-270m", "The capital of France is", "-n", "12", "--temp", "0")
 		if !strings.Contains(out, "capital of the country") || !strings.Contains(errs, "without a chat template") {
 			t.Errorf("continued %q and said %q", out, errs)
 		}
@@ -191,8 +191,8 @@ func TestModelsMadeForServers(t *testing.T) {
 	}
 	run(exitOK, "made of weights", "list")
 	run(exitOK, `"parent": "weights"`, "list", "--json")
-	run(exitFailed, "mine:v1 was made for servers, of weights", "show", "mine:v1")
-	run(exitFailed, "mine:v1 was made for servers, of weights", "run", "mine:v1", "hi")
+	run(exitFailed, "mine:v1 was made of weights, and only run and serve know its settings", "tokenize", "mine:v1", "x")
+	run(exitOK, "", "run", "mine:v1", "hi", "-n", "2")
 	run(exitFailed, "needs its weights", "rm", "weights")
 	run(exitOK, "removed mine:v1", "rm", "mine:v1")
 	run(exitOK, "removed weights", "rm", "weights")

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -223,6 +224,22 @@ func (a *app) stopCommand() *cobra.Command {
 		Use: "stop [MODEL...]", Short: "Make a server unload models",
 		Long:    "Make a server unload models as soon as no request uses them; without a name, all that are loaded.",
 		Example: "  baleen stop qwen2.5-coder-0.5b",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			var out struct {
+				Models []server.LoadedModel `json:"models"`
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second) // a shell waits
+			defer cancel()
+			var names []string
+			if r.call(ctx, http.MethodGet, "/baleen/models", nil, &out) == nil {
+				for _, m := range out.Models {
+					if strings.HasPrefix(m.Name, prefix) && !slices.Contains(args, m.Name) {
+						names = append(names, m.Name)
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				var out struct {

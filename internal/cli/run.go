@@ -13,80 +13,104 @@ import (
 
 	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/config"
-	"github.com/baleenrun/baleen/internal/store"
 )
 
 // runFlags are the flags of "run".
 type runFlags struct {
 	sampling
-	system      string
-	raw         bool
-	showStats   bool
-	asJSON      bool
-	loaded      time.Duration
-	interactive bool
+	model, hfRepo string // of --model and --hf-repo
+	prompt, file  string // of --prompt and --file
+	oneWord       bool   // a lone argument that may have been meant as a prompt names the model
+	system        string
+	raw           bool
+	think         string // of --think
+	hideThinking  bool
+	format        string
+	keepAlive     keepAlive
+	noServer      bool
+	showStats     bool
+	asJSON        bool
+	loaded        time.Duration
+	interactive   bool
 }
 
 const runLong = `Answer a prompt, or chat when there is none and standard input is a terminal.
 
-One argument that is neither the name of a model, nor nearly one, nor an existing path is the
-prompt, for the default model. Piped text is the prompt, or is added below the one that was given. A model
-without a chat template, and any model with --raw, continues the text as it is.
+One argument is a model when it is one word, and a prompt for the default model when it has
+spaces; a prompt of one word goes behind -p. ORG/REPO[:QUANTIZATION] of Hugging Face is fetched
+after asking. Piped text is the prompt, or is added below the one that was given. A model without a
+chat template, and any model with --raw, continues the text as it is.
 
 What a model reasons before its answer is printed on standard error, dim on a terminal, and by
---json in the field "reasoning".`
+--json in the field "reasoning".
+
+Flags of llama.cpp and Ollama work as they are spelled there: -ngl, --temp, --ctx-size, --verbose
+and the like. Those without effect say so.`
 
 const runExample = `  baleen run "What is the capital of France?"
   baleen run smollm2-135m "Write a haiku about the sea" --temperature 0.8 --seed 1
   baleen run ./model.gguf < question.txt
   git diff | baleen run "Write a commit message for this change"
+  baleen run -m smollm2-135m -p hello -n 32 --temp 0
   baleen run                      # a chat: Ctrl-C stops an answer, Ctrl-D leaves`
 
-func (a *app) runCommand() *cobra.Command {
-	f := &runFlags{}
+func (a *app) runCommand() *cobra.Command { return a.runCommandOf(&runFlags{}) }
+
+func (a *app) runCommandOf(f *runFlags) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "run [MODEL] [PROMPT]",
-		Short:   "Answer a prompt, or chat",
-		Long:    runLong,
-		Example: runExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 2 {
-				return usagef("got %d arguments, want at most MODEL and PROMPT; put the prompt in quotes", len(args))
-			}
-			return nil
-		},
+		Use:               "run [MODEL] [PROMPT]",
+		Short:             "Answer a prompt, or chat",
+		Long:              runLong,
+		Example:           runExample,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args, f) },
-		ValidArgsFunction: a.completeModels,
+		ValidArgsFunction: firstOnly(a.completeModels),
 	}
-	cmd.Flags().StringVar(&f.system, "system", "", "instructions that stand before the conversation (default: those that a model of Ollama's was made with)")
-	cmd.Flags().BoolVar(&f.raw, "raw", false, "continue the prompt as plain text, without a chat template")
-	cmd.Flags().BoolVar(&f.showStats, "stats", false, "print counts and speeds on standard error afterwards")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object when the answer is complete")
+	fs := cmd.Flags()
+	fs.StringVarP(&f.model, "model", "m", "", "the MODEL, as llama.cpp has it")
+	fs.StringVar(&f.hfRepo, "hf-repo", "", "")
+	fs.Lookup("hf-repo").Hidden = true
+	fs.StringVarP(&f.prompt, "prompt", "p", "", "the PROMPT, also of one word")
+	fs.StringVarP(&f.file, "file", "f", "", "file with the prompt")
+	fs.StringVar(&f.system, "system", "", "instructions that stand before the conversation (default: those that the model was made with)")
+	fs.BoolVar(&f.raw, "raw", false, "continue the prompt as plain text, without a chat template")
+	fs.StringVar(&f.think, "think", "", "let the model reason before it answers: true, false, low, medium or high (default: as the model has it)")
+	fs.Lookup("think").NoOptDefVal = "true"
+	fs.BoolVar(&f.hideThinking, "hidethinking", false, "do not show what it reasons")
+	fs.StringVar(&f.format, "format", "", "hold the answer to a format: not yet, it is refused")
+	fs.Var(&f.keepAlive, "keep-alive", "how long a server keeps the model loaded afterwards, such as 5m; -1: for good")
+	fs.BoolVar(&f.noServer, "no-server", false, "load the model here, even where a server has it loaded")
+	fs.BoolVar(&f.showStats, "stats", false, "print counts and speeds on standard error afterwards")
+	fs.BoolVar(&f.asJSON, "json", false, "print one JSON object when the answer is complete")
 	f.register(cmd)
 	a.settings(cmd, config.Device, config.Threads, config.Context, config.KV, config.CPU)
+	ineffective(cmd)
+	alias(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("model", a.completeModels)
+	_ = cmd.RegisterFlagCompletionFunc("think", cobra.FixedCompletions([]string{"true", "false", "low", "medium", "high"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// runArgs says which model and prompt the arguments mean; hasPrompt is false where none was given.
-func runArgs(st *store.Store, args []string, def string) (modelArg, prompt string, hasPrompt bool, err error) {
-	switch len(args) {
-	case 0:
-		return def, "", false, nil
-	case 2:
-		return args[0], args[1], true, nil
+// thinking reads --think.
+func thinkingOf(value string) (on *bool, effort string, err error) {
+	switch value {
+	case "", "default":
+		return nil, "", nil
+	case "true", "on", "yes":
+		return new(true), "", nil
+	case "false", "off", "no", "none":
+		return new(false), "", nil
+	case "low", "medium", "high":
+		return nil, value, nil
 	}
-	_, err = st.Resolve(args[0])
-	var misspelt *store.MisspeltError
-	switch {
-	case err == nil:
-		return args[0], "", false, nil
-	case errors.As(err, &misspelt):
-		// As a prompt it would make a newcomer fetch the default model first.
-		return "", "", false, fmt.Errorf("%w (to ask this of the default model: baleen run %s %q)", err, def, args[0])
-	case errors.Is(err, store.ErrNotFound) && !store.LooksLikePath(args[0]):
-		return def, args[0], true, nil
+	return nil, "", fmt.Errorf("%q: want true, false, low, medium or high", value)
+}
+
+// noFormat refuses --format until answers can be held to one.
+func noFormat(value string) error {
+	if value == "" {
+		return nil
 	}
-	return "", "", false, err
+	return usagef("--format %s: answers cannot be held to a format yet; ask for it in the prompt, and use --json for an answer inside of a JSON object", value)
 }
 
 // maxPrompt bounds what is read from standard input.
@@ -120,11 +144,21 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	thinking, effort, err := thinkingOf(f.think)
+	if err != nil {
+		return usagef("--think %v", err)
+	}
+	if err := noFormat(f.format); err != nil {
+		return err
+	}
+	if err := a.noteIneffective(f.flags); err != nil {
+		return err
+	}
 	st, err := a.store()
 	if err != nil {
 		return err
 	}
-	name, prompt, has, err := runArgs(st, args, a.cfg.String(config.Model))
+	name, prompt, has, err := f.runArgs(st, args, a.cfg.String(config.Model))
 	if err != nil {
 		return err
 	}
@@ -132,7 +166,7 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 		return err
 	}
 	switch {
-	case !has && !a.io.InTTY:
+	case !has && !a.io.InTTY && !f.oneWord: // else there is something more to say
 		return usagef("there is no prompt, neither as an argument nor on standard input")
 	case has && strings.TrimSpace(prompt) == "":
 		return usagef("the prompt is empty")
@@ -143,11 +177,12 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	}
 	f.interactive = !has
 	began := time.Now()
-	path, own, err := a.locateModel(ctx, name)
+	spec, err := a.locateSpec(ctx, st, name, f.oneWord)
 	if err != nil {
 		return err
 	}
-	svc, err := a.openChat(ctx, path, own)
+	own := spec.System
+	svc, err := a.openChat(ctx, spec)
 	if err != nil {
 		return err
 	}
@@ -158,6 +193,7 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 		return err
 	}
 	defer c.close()
+	c.thinking, c.effort = thinking, effort
 	if !c.m.HasTemplate && !f.raw {
 		if f.system != "" {
 			return usagef("--system needs a chat template, which %s does not have", c.m.Info.Name)
@@ -167,8 +203,8 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	} else if f.raw && f.system != "" {
 		return usagef("--system and --raw exclude each other")
 	}
-	if own != nil && !f.raw && !f.flags.Flags().Changed("system") {
-		f.system = own.System
+	if !f.raw && !f.flags.Flags().Changed("system") {
+		f.system = own
 	}
 	switch {
 	case f.interactive:

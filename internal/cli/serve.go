@@ -72,7 +72,8 @@ type serveFlags struct {
 	allowHosts, allowPages []string
 	tlsCert, tlsKey        string
 	logFormat, logLevel    string
-	keepAlive, timeout     time.Duration
+	keepAlive              keepAlive
+	timeout                time.Duration
 	grace                  time.Duration
 	memory                 string
 	maxModels, parallel    int
@@ -106,7 +107,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Use: "serve", Short: "Answer requests over HTTP", Long: serveLong, Example: serveExample,
 		Args: argsBetween(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(cmd); err != nil {
+			if err := errors.Join(f.check(cmd), a.noteIneffective(cmd)); err != nil {
 				return err
 			}
 			return a.serve(cmd.Context(), f)
@@ -116,7 +117,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringVar(&f.host, "host", defaultHost, "address to listen on")
 	fs.IntVar(&f.port, "port", defaultPort, "port to listen on; 0 takes a free one")
 	fs.StringVar(&f.socket, "socket", "", "socket file to listen on instead of a port")
-	fs.StringArrayVar(&f.models, "model", nil, "model to load at once: a name, a file or a folder; may be repeated")
+	fs.StringArrayVarP(&f.models, "model", "m", nil, "model to load at once: a name, a file or a folder; may be repeated")
 	fs.StringArrayVar(&f.apiKeys, "api-key", nil, "key that requests must bring; may be repeated [$BALEEN_API_KEY]")
 	fs.StringVar(&f.keyFile, "api-key-file", "", "file with such keys, one a line")
 	fs.StringArrayVar(&f.allowHosts, "allow-host", nil, "name under which clients reach this server, beside localhost; may be repeated")
@@ -125,7 +126,8 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key file")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text, or json with times in seconds")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
-	fs.DurationVar(&f.keepAlive, "keep-alive", 5*time.Minute, "how long an unused model stays loaded; 0: not at all; negative: for good")
+	f.keepAlive.d = 5 * time.Minute
+	fs.Var(&f.keepAlive, "keep-alive", "how long an unused model stays loaded, such as 30s; 0: not at all; -1: for good (default: 5m)")
 	fs.DurationVar(&f.timeout, "timeout", time.Hour, "longest time that a request may take; 0: no limit")
 	fs.DurationVar(&f.grace, "grace", 5*time.Minute, "how long running answers may take after the server was told to stop")
 	fs.StringVar(&f.memory, "max-memory", "", "memory that models may take together, such as 8GiB (default: what is free at the start)")
@@ -138,6 +140,9 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringVar(&f.conclude, "conclude", "auto", "ask a model that makes a call again, when it got the result, to answer instead: auto, repeats or never")
 	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
 	a.settings(cmd, config.Device, config.Threads, config.Context, config.KV, config.CPU)
+	ineffective(cmd)
+	alias(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("model", a.completeModels)
 	return cmd
 }
 
@@ -389,7 +394,7 @@ func (a *app) pool(f *serveFlags, log *slog.Logger) (*pool.Pool[*chat.Model], er
 	}
 	loader := &chat.Loader{Options: o}
 	return pool.New(pool.Options[*chat.Model]{
-		Open: loader.Open, Need: loader.Need, Limit: limit, MaxModels: f.maxModels, KeepAlive: &f.keepAlive,
+		Open: loader.Open, Need: loader.Need, Limit: limit, MaxModels: f.maxModels, KeepAlive: &f.keepAlive.d,
 		Closed: func(key string, err error) {
 			if err != nil {
 				log.Error("unloading failed", "path", key, "error", err)

@@ -105,7 +105,7 @@ func (a *app) tokenizeCommand() *cobra.Command {
 			"a line and one JSON array of ids is printed for each. MODEL may be a folder with only a tokenizer's files.",
 		Example:           "  baleen tokenize smollm2-135m \"Hello, world\"\n  baleen tokenize smollm2-135m --jsonl < strings.jsonl",
 		Args:              argsBetween(1, 2, "MODEL and perhaps TEXT"),
-		ValidArgsFunction: a.completeModels,
+		ValidArgsFunction: firstOnly(a.completeModels),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if jsonl && (len(args) > 1 || pieces || counts) {
 				return usagef("--jsonl reads standard input and prints ids only")
@@ -231,7 +231,7 @@ func (a *app) detokenizeCommand() *cobra.Command {
 			"printed for each.",
 		Example:           "  baleen detokenize smollm2-135m 19556 28 905\n  baleen detokenize smollm2-135m --jsonl < ids.jsonl",
 		Args:              argsBetween(1, 1<<20, "MODEL and perhaps token ids"),
-		ValidArgsFunction: a.completeModels,
+		ValidArgsFunction: firstOnly(a.completeModels),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if jsonl && len(args) > 1 {
 				return usagef("--jsonl reads standard input")
@@ -307,7 +307,7 @@ func (a *app) templateCommand() *cobra.Command {
 			"of the template. With --jsonl there is one a line, and {\"text\": ...} or {\"error\": ...} is printed for each.",
 		Example:           "  echo '{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}' | baleen template smollm2-135m\n  baleen template --file chat.jinja --jsonl < conversations.jsonl",
 		Args:              argsBetween(0, 1, "MODEL or --file"),
-		ValidArgsFunction: a.completeModels,
+		ValidArgsFunction: firstOnly(a.completeModels),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 1) == (file != "") {
 				return usagef("want MODEL or --file FILE, one of them")

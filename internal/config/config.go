@@ -16,6 +16,7 @@ import (
 // A Setting is one row of the table.
 type Setting struct {
 	Flag    string   // long flag without dashes; "" when only the variable exists
+	Short   string   // short flag without dash, as llama.cpp has it
 	Var     string   // environment variable
 	Default string   // as text; "" means that the program chooses
 	Help    string   // one line, for flags and documentation
@@ -66,11 +67,11 @@ var table = map[string]Setting{
 		check: deviceName,
 	},
 	Threads: {
-		Flag: "threads", Var: "BALEEN_THREADS",
+		Flag: "threads", Short: "t", Var: "BALEEN_THREADS",
 		Help: "worker threads (default: one for each available core)", check: intIn(1, 1024), Kind: "N",
 	},
 	Context: {
-		Flag: "context", Var: "BALEEN_CONTEXT",
+		Flag: "context", Short: "c", Var: "BALEEN_CONTEXT",
 		Help: "tokens that a conversation may hold (default: the model's, at most 8192, of serve 32768)", check: intIn(1, 1<<24), Kind: "N",
 	},
 	KV: {
