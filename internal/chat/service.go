@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/engine"
+	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/pool"
 	"github.com/baleenrun/baleen/internal/sample"
@@ -113,6 +114,11 @@ func poolError(name string, err error) error {
 		return &Error{Kind: Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
 	case errors.As(err, &mem):
 		return &Error{Kind: Unavailable, RetryAfter: 30 * time.Second, Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
+	case errors.Is(err, mmap.ErrChanged):
+		return &Error{
+			Kind: Unavailable, RetryAfter: 5 * time.Second, Model: name, Err: err,
+			Msg: "model " + name + " cannot be loaded: its files are being written; once they are complete, ask again",
+		}
 	case errors.Is(err, pool.ErrClosed):
 		return &Error{Kind: Unavailable, Err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -257,6 +263,11 @@ func engineError(err error) error {
 			kind = RateLimited
 		}
 		return &Error{Kind: kind, RetryAfter: 2 * time.Second, Msg: full.Error(), Err: err}
+	case errors.Is(err, mmap.ErrChanged):
+		return &Error{
+			Kind: Unavailable, RetryAfter: time.Second, Err: err,
+			Msg: "the model's file was written by another program, so the answer cannot go on: once the file is complete, ask again",
+		}
 	case errors.Is(err, engine.ErrClosed):
 		return &Error{Kind: Unavailable, Err: err}
 	}

@@ -21,6 +21,8 @@ type Checkpoint struct {
 	path string // as opened
 	dir  string // folder with tokenizer and template files
 
+	files files
+
 	gguf *gguf.File       // nil: safetensors
 	set  *safetensors.Set // nil: GGUF
 
@@ -122,7 +124,7 @@ func openGGUF(path, file string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Checkpoint{path: path, dir: filepath.Dir(file), gguf: f}
+	c := &Checkpoint{path: path, dir: filepath.Dir(file), gguf: f, files: files{names: f.Paths(), ids: f.Identities()}}
 	arch, ok := f.String("general.architecture")
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("family: %s does not say its general.architecture", file), f.Close())
@@ -140,7 +142,13 @@ func openGGUF(path, file string) (*Checkpoint, error) {
 func openHF(path, dir string) (*Checkpoint, error) {
 	c := &Checkpoint{path: path, dir: dir}
 	var err error
-	if c.config, err = readJSON(filepath.Join(dir, "config.json")); err != nil {
+	if c.files, err = filesIn(dir); err != nil {
+		return nil, err
+	}
+	switch c.config, err = readJSON(filepath.Join(dir, "config.json")); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("family: %s is no model: there is no config.json beside its weights", path)
+	case err != nil:
 		return nil, err
 	}
 	if c.generation, err = readJSON(filepath.Join(dir, "generation_config.json")); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -195,6 +195,15 @@ func (f *File) Paths() []string {
 	return paths
 }
 
+// Identities returns what the files were when they were opened, in the order of Paths.
+func (f *File) Identities() []mmap.Identity {
+	ids := make([]mmap.Identity, len(f.shards))
+	for i, s := range f.shards {
+		ids[i] = s.Identity()
+	}
+	return ids
+}
+
 // Keys returns the metadata keys in file order (of the first shard). The slice is shared; do not change it.
 func (f *File) Keys() []string { return f.keys }
 

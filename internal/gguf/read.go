@@ -139,6 +139,9 @@ func (s *shard) parse(b []byte) error {
 }
 
 func (s *shard) parseStart(r *reader) (nTensors, nKeys uint64, err error) {
+	if r.left() < 4 {
+		return 0, 0, fmt.Errorf("gguf: the file has %d bytes, so it is no model file: %w", r.left(), ErrTruncated)
+	}
 	magic, err := r.take(4, "the file's magic")
 	if err != nil {
 		return 0, 0, err
@@ -147,7 +150,7 @@ func (s *shard) parseStart(r *reader) (nTensors, nKeys uint64, err error) {
 		if slices.ContainsFunc([]string{"lmgg", "fmgg", "tjgg", "algg"}, func(old string) bool { return string(magic) == old }) {
 			return 0, 0, errors.New("gguf: this is a GGML file from before GGUF: fetch the model as GGUF")
 		}
-		return 0, 0, fmt.Errorf("gguf: the file starts with %q, not with \"GGUF\": it is not a GGUF file", magic)
+		return 0, 0, fmt.Errorf("gguf: the file starts with %q, not with \"GGUF\": it is no model file", magic)
 	}
 	s.version, err = r.u32("the version")
 	switch {

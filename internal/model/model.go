@@ -13,6 +13,7 @@ import (
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/family"
+	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/plan"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
@@ -60,18 +61,36 @@ type Model struct {
 	templateErr error // a template that cannot be read matters to those who chat only
 }
 
-// Open opens the model at path. It refuses with a *NoMemoryError what does not fit.
+// Open opens the model at path. It refuses with a *NoMemoryError what does not fit. A model whose files were written
+// meanwhile may have parts of both contents: it is opened anew, and where that goes on the error wraps mmap.ErrChanged.
 func Open(ctx context.Context, path string, o Options) (*Model, error) {
+	for tries := 3; ; tries-- {
+		m, err := openOnce(ctx, path, o)
+		if tries == 1 || !errors.Is(err, mmap.ErrChanged) || ctx.Err() != nil {
+			return m, err
+		}
+	}
+}
+
+func openOnce(ctx context.Context, path string, o Options) (*Model, error) {
 	c, err := family.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	m := &Model{Info: c.Info(), checkpoint: c}
-	if err := m.open(ctx, o); err != nil {
-		return nil, errors.Join(err, c.Close())
+	if err = m.open(ctx, o); err == nil {
+		if err = m.Current(); err == nil {
+			return m, nil
+		}
+		return nil, errors.Join(err, m.Close())
 	}
-	return m, nil
+	return nil, errors.Join(err, m.Current(), c.Close())
 }
+
+// Current returns an error that wraps mmap.ErrChanged where the path that was opened no longer leads to what was loaded.
+// Requests that run go on with what was loaded if it is still whole: a file that was replaced is, one that was overwritten
+// ends them.
+func (m *Model) Current() error { return m.checkpoint.Current() }
 
 func (m *Model) open(ctx context.Context, o Options) error {
 	var err error

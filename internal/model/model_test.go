@@ -20,6 +20,14 @@ const imTemplate = `{% for m in messages %}{{ m.role }}: {{ m.content }}<|endoft
 
 func tinyFile(t *testing.T, template string) string {
 	t.Helper()
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	writeTiny(t, path, template, 1)
+	return path
+}
+
+// writeTiny writes a model whose weights follow from the seed. A file that is there is overwritten in place.
+func writeTiny(t *testing.T, path, template string, seed uint64) {
+	t.Helper()
 	s, err := synth.Lookup("tiny")
 	if err != nil {
 		t.Fatal(err)
@@ -29,18 +37,16 @@ func tinyFile(t *testing.T, template string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := synth.Write(t.Context(), f, s, r, 1, nil); err != nil {
+	if err := synth.Write(t.Context(), f, s, r, seed, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 func open(t *testing.T, template string, o Options) *Model {

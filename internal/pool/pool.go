@@ -17,6 +17,9 @@ import (
 // A Model is what a pool holds.
 type Model interface {
 	Bytes() int64 // of memory that it takes
+	// Current returns an error where what the key names now is something else than what was loaded. It is asked before
+	// each lease, so it takes no longer than looking at some files.
+	Current() error
 	Close() error
 }
 
@@ -42,8 +45,10 @@ type Pool[M Model] struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry[M]
-	used    int64 // bytes of loaded, loading and closing models
-	count   int   // the same models, counted
+	retired map[*entry[M]]bool   // no longer what their keys name: they go when nobody uses them
+	heirs   map[string]*entry[M] // retired ones whose keys were not loaded again
+	used    int64                // bytes of loaded, loading and closing models
+	count   int                  // the same models, counted
 	closed  bool
 	changed chan struct{} // closed and replaced whenever a model was closed
 }
@@ -98,7 +103,9 @@ func New[M Model](o Options[M]) *Pool[M] {
 	if o.KeepAlive == nil {
 		o.KeepAlive = new(5 * time.Minute)
 	}
-	p := &Pool[M]{o: o, entries: map[string]*entry[M]{}, changed: make(chan struct{})}
+	p := &Pool[M]{
+		o: o, entries: map[string]*entry[M]{}, retired: map[*entry[M]]bool{}, heirs: map[string]*entry[M]{}, changed: make(chan struct{}),
+	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -132,30 +139,57 @@ func (p *Pool[M]) Acquire(ctx context.Context, key string, keep *time.Duration) 
 }
 
 // Lend lends the model of a key and loads it first where that is needed; many callers wait for one load, and nobody for
-// the load of another key.
+// the load of another key. A model that is no longer what the key names is lent no more: the key is loaded anew, while
+// those who have leases go on with theirs.
 func (p *Pool[M]) Lend(ctx context.Context, key string, u Use) (*Lease[M], error) {
-	e, cold, err := p.enter(ctx, key, u)
-	if err != nil {
-		return nil, err
+	cold := false
+	for tries := 3; ; tries-- {
+		e, waited, err := p.enter(ctx, key, u)
+		if err != nil {
+			return nil, err
+		}
+		cold = cold || waited
+		select {
+		case <-e.ready:
+		case <-ctx.Done():
+			p.leave(e)
+			return nil, context.Cause(ctx)
+		}
+		if e.err != nil {
+			p.leave(e)
+			return nil, e.err
+		}
+		if err := e.model.Current(); err != nil {
+			p.retire(e)
+			if tries == 1 {
+				return nil, err
+			}
+			continue
+		}
+		p.mu.Lock()
+		e.waiters--
+		e.leases++
+		p.stopTimer(e)
+		e.used = time.Now()
+		heeded := u.Keep == nil || e.obeys(u.By)
+		p.mu.Unlock()
+		return &Lease[M]{Model: e.model, Cold: cold, Heeded: heeded, p: p, e: e}, nil
 	}
-	select {
-	case <-e.ready:
-	case <-ctx.Done():
-		p.leave(e)
-		return nil, context.Cause(ctx)
-	}
-	if e.err != nil {
-		p.leave(e)
-		return nil, e.err
-	}
+}
+
+// retire takes back a waiter for a model that is no longer what its key names, and lets the model go.
+func (p *Pool[M]) retire(e *entry[M]) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	e.waiters--
-	e.leases++
-	p.stopTimer(e)
-	e.used = time.Now()
-	heeded := u.Keep == nil || e.obeys(u.By)
-	p.mu.Unlock()
-	return &Lease[M]{Model: e.model, Cold: cold, Heeded: heeded, p: p, e: e}, nil
+	if p.entries[e.key] == e {
+		delete(p.entries, e.key)
+		p.retired[e] = true
+		p.heirs[e.key] = e
+		p.stopTimer(e)
+		e.leaving = true
+	}
+	p.idle(e)
 }
 
 // obeys reports whether somebody decides how long the model stays.
@@ -241,6 +275,10 @@ func (p *Pool[M]) enter(ctx context.Context, key string, u Use) (e *entry[M], co
 			continue
 		}
 		e := &entry[M]{key: key, ready: make(chan struct{}), waiters: 1, bytes: room, owner: u.By}
+		if old := p.heirs[key]; old != nil { // the same model to those who asked for it
+			e.owner, e.keep, e.names = old.owner, old.keep, old.names
+			delete(p.heirs, key)
+		}
 		e.note(u)
 		p.entries[key] = e
 		p.used += room
@@ -278,6 +316,10 @@ func (p *Pool[M]) makeRoom(least, want int64) (room int64, victims []*entry[M], 
 	}
 	var idle []*entry[M]
 	used, count := p.used, p.count
+	for e := range p.retired {
+		used -= e.bytes
+		count--
+	}
 	for _, e := range p.entries {
 		switch {
 		case !e.loaded || e.leases > 0 || e.waiters > 0:
@@ -398,7 +440,10 @@ func (p *Pool[M]) shut(e *entry[M]) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.entries, e.key)
+	if p.entries[e.key] == e {
+		delete(p.entries, e.key)
+	}
+	delete(p.retired, e)
 	p.used -= e.bytes
 	p.count--
 	p.announce()
@@ -451,6 +496,9 @@ func (p *Pool[M]) Loaded(f func(Status, M)) []Status {
 	for _, e := range p.entries {
 		list = append(list, e)
 	}
+	for e := range p.retired {
+		list = append(list, e)
+	}
 	sort.Slice(list, func(i, j int) bool {
 		if !list[i].used.Equal(list[j].used) {
 			return list[i].used.After(list[j].used)
@@ -490,7 +538,7 @@ func (p *Pool[M]) Close(ctx context.Context) error {
 	p.cancel()
 	for {
 		p.mu.Lock()
-		n, changed := len(p.entries), p.changed
+		n, changed := len(p.entries)+len(p.retired), p.changed
 		p.mu.Unlock()
 		if n == 0 {
 			return nil

@@ -18,7 +18,17 @@ type fake struct {
 	bytes  int64
 	closed atomic.Bool
 	f      *factory
+	file   int64 // contents of the file that it was loaded from
 }
+
+func (m *fake) Current() error {
+	if m.file != m.f.file.Load() {
+		return errChanged
+	}
+	return nil
+}
+
+var errChanged = errors.New("the file was changed")
 
 func (m *fake) Bytes() int64 { return m.bytes }
 
@@ -35,6 +45,7 @@ func (m *fake) Close() error {
 type factory struct {
 	loads   atomic.Int64
 	used    atomic.Int64 // bytes of open models
+	file    atomic.Int64 // contents of the files of all keys
 	loading time.Duration
 	closing time.Duration
 	fail    error
@@ -60,7 +71,7 @@ func (f *factory) open(ctx context.Context, key string, _ int64) (*fake, error) 
 	if f.fail != nil {
 		return nil, f.fail
 	}
-	m := &fake{key: key, bytes: size(key), f: f}
+	m := &fake{key: key, bytes: size(key), f: f, file: f.file.Load()}
 	f.used.Add(m.bytes)
 	return m, nil
 }
@@ -417,6 +428,82 @@ func TestManyAtOnce(t *testing.T) {
 		closeAll(t, p, f)
 		if used, _ := p.Used(); used != 0 {
 			t.Errorf("%d bytes are counted", used)
+		}
+	})
+}
+
+// TestChangedModelIsLoadedAnew: once a key names something else, no lease is given of what was loaded. Those that are out
+// go on, its memory counts until they end, and what was said of how long the key stays holds for its successor.
+func TestChangedModelIsLoadedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{loading: time.Second, closing: time.Second}
+		p := f.pool(Options[*fake]{KeepAlive: lasting(time.Minute), Limit: 10})
+		must(t, p, "a4", lasting(-1)).Release()
+		old := must(t, p, "a4", nil)
+		f.file.Add(1)
+
+		var fresh [3]*Lease[*fake]
+		var wg sync.WaitGroup
+		for i := range fresh {
+			wg.Go(func() { fresh[i] = must(t, p, "a4", nil) })
+		}
+		wg.Wait()
+		if n := f.loads.Load(); n != 2 {
+			t.Errorf("%d loads, want 2", n)
+		}
+		for _, l := range fresh {
+			if l.Model == old.Model || l.Model != fresh[0].Model || l.Model.file != 1 || !l.Cold {
+				t.Error("a lease of another model than the new one")
+			}
+		}
+		if used, _ := p.Used(); used != 8 || old.Model.closed.Load() {
+			t.Errorf("%d bytes are in use, want 8 while the old lease is out; closed: %v", used, old.Model.closed.Load())
+		}
+		if list := p.Loaded(nil); len(list) != 2 || list[0].Leaving == list[1].Leaving {
+			t.Errorf("models: %+v", list)
+		}
+
+		// A third does not fit beside both, and waits for the old one instead of being refused.
+		third := make(chan *Lease[*fake])
+		go func() { third <- must(t, p, "b3", nil) }()
+		synctest.Wait()
+		old.Release()
+		(<-third).Release()
+		if !old.Model.closed.Load() {
+			t.Error("the old model was not closed with its last lease")
+		}
+		for _, l := range fresh {
+			l.Release()
+		}
+		time.Sleep(time.Hour)
+		if list := p.Loaded(nil); len(list) != 1 || list[0].Key != "a4" || list[0].Keep >= 0 {
+			t.Errorf("an hour later: %+v, want a4 for good", list)
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestModelThatGoesOnChanging ends with the error instead of loading for ever.
+func TestModelThatGoesOnChanging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{}
+		p := f.pool(Options[*fake]{})
+		open := f.open
+		p.o.Open = func(ctx context.Context, key string, room int64) (*fake, error) {
+			m, err := open(ctx, key, room)
+			f.file.Add(1)
+			return m, err
+		}
+		if _, err := p.Acquire(t.Context(), "a1", nil); !errors.Is(err, errChanged) || f.loads.Load() > 5 {
+			t.Errorf("error %v after %d loads", err, f.loads.Load())
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := f.used.Load(); n != 0 {
+			t.Errorf("%d bytes are open", n)
 		}
 	})
 }

@@ -27,7 +27,7 @@ type header struct {
 // parseFile reads and checks the header of the file b. The tensors' offsets are absolute.
 func parseFile(b []byte) (*header, error) {
 	if len(b) < 8 {
-		return nil, fmt.Errorf("safetensors: the file has %d bytes: %w", len(b), ErrTruncated)
+		return nil, fmt.Errorf("safetensors: the file has %d bytes, so it is no model file: %w", len(b), ErrTruncated)
 	}
 	n := binary.LittleEndian.Uint64(b)
 	if n > maxHeader {

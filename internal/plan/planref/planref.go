@@ -4,6 +4,7 @@
 package planref
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -82,6 +83,9 @@ func (m *machine) weight(id plan.WeightID) []float32 {
 		err := w.ReadRows(stored, 0, w.AllRows())
 		if err == nil {
 			err = quant.Dequantize(w.Type, m.weights[id], stored)
+		}
+		for _, f := range w.Files() {
+			err = errors.Join(err, f.Unchanged())
 		}
 		if err != nil {
 			panic(fmt.Sprintf("planref: weight %q: %v", w.Name, err))

@@ -121,6 +121,10 @@ const (
 )
 
 func (n *native) mulQuant(m *Matrix, c call) {
+	if n.expand[m.form.index()] == nil { // a format that has only the plain code yet
+		mulQuantGo(m, c)
+		return
+	}
 	s := scratches.Get().(*scratch)
 	q, scales, tmp := s.parts()
 	i := m.form.index()

@@ -43,6 +43,9 @@ func packGroupNative(m *Matrix, dst, src []byte, rowBytes int) bool {
 		packFloatNative(dst, src, rowBytes, floatBytes(m.Type))
 		return true
 	}
+	if moves[f.index()] == nil { // a format that has only the plain code yet
+		return false
+	}
 	per := m.Type.BlockSize() / 32 // blocks of 32 in a source block
 	size := m.Type.BlockBytes()
 	inUnit := f.blocks / per // source blocks in a unit
