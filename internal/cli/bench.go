@@ -44,7 +44,7 @@ func (a *app) benchCommand() *cobra.Command {
 		ValidArgsFunction: firstOnly(a.completeModels),
 		Short:             "Measure how fast a model runs here",
 		Long:              benchLong,
-		Example:           "  baleen bench qwen2.5-coder-0.5b --prompt 512 --generate 64 --streams 1,8 --threads 2 --plot speed.svg",
+		Example:           "  baleen bench qwen2.5-coder-0.5b --prompt 512 --generate 64 \\\n    --streams 1,8 --threads 2 --plot speed.svg",
 		Args:              argsBetween(1, 1, "a MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.Check(); err != nil {

@@ -212,10 +212,18 @@ func (a *app) rootCommand() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noSuchCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asked, err := cmd.Flags().GetBool("version"); err != nil || !asked {
+				return cmd.Help()
+			}
+			version := a.versionCommand()
+			return version.RunE(version, nil)
+		},
 	}
+	root.Flags().Bool("version", false, "print the version")
 	root.SuggestionsMinimumDistance = 2
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", helpWidth)))
+	usage := strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", helpWidth))
+	root.SetUsageTemplate(strings.TrimRight(usage, "\n") + "\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{nearFlag(cmd, flagError(err))} })
 	help := root.HelpFunc()
 	root.SetHelpCommand(helpCommand(root))
@@ -226,12 +234,34 @@ func (a *app) rootCommand() *cobra.Command {
 			return
 		}
 		cmd.Long = fill(cmd.Long)
+		if cmd.IsAdditionalHelpTopicCommand() {
+			fmt.Fprintln(cmd.OutOrStdout(), cmd.Long)
+			return
+		}
 		help(cmd, args)
 	})
-	root.AddCommand(a.runCommand(), a.pullCommand(), a.listCommand(), a.showCommand(), a.rmCommand(), a.cpCommand(),
-		a.tokenizeCommand(), a.detokenizeCommand(), a.templateCommand(), a.doctorCommand(),
-		a.evalCommand(), a.benchCommand(), a.verifyCommand(), a.synthCommand(), a.versionCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand())
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Models that answer:", []*cobra.Command{a.runCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand()}},
+		{"Models on this machine:", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.cpCommand(), a.rmCommand()}},
+		{"What a model reads:", []*cobra.Command{a.templateCommand(), a.tokenizeCommand(), a.detokenizeCommand()}},
+		{"Measurements:", []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.evalCommand(), a.verifyCommand(), a.synthCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(a.versionCommand(), environmentTopic())
 	return root
+}
+
+// environmentTopic is the help about variables.
+func environmentTopic() *cobra.Command {
+	return &cobra.Command{Use: "environment", Short: "Settings by environment variables", Long: config.Help(helpWidth)}
 }
 
 // helpWidth is the width of a terminal that nobody has made wider.
@@ -297,7 +327,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, c := range root.Commands() {
-				if c.IsAvailableCommand() && len(args) == 0 {
+				if (c.IsAvailableCommand() || c.IsAdditionalHelpTopicCommand()) && len(args) == 0 {
 					names = append(names, c.Name()+"\t"+c.Short)
 				}
 			}

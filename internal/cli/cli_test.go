@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/baleenrun/baleen/internal/bench"
+	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/store"
 	"github.com/baleenrun/baleen/internal/synth"
 )
@@ -333,6 +334,71 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
+// TestHostVariables: BALEEN_HOST, and Ollama's where that is not set, say where a server is; flags win.
+func TestHostVariables(t *testing.T) {
+	for _, tc := range []struct {
+		env  []string
+		args []string
+		want string
+	}{
+		{nil, nil, "127.0.0.1:57455"},
+		{[]string{"BALEEN_HOST=127.0.0.1:1"}, nil, "127.0.0.1:1"},
+		{[]string{"OLLAMA_HOST=127.0.0.2"}, nil, "127.0.0.2:11434"},
+		{[]string{"OLLAMA_HOST=0.0.0.0:1"}, nil, "127.0.0.1:1"},
+		{[]string{"OLLAMA_HOST=127.0.0.2", "BALEEN_HOST=127.0.0.3:3"}, nil, "127.0.0.3:3"},
+		{[]string{"BALEEN_HOST=127.0.0.1:1"}, []string{"--port", "2"}, "127.0.0.1:2"},
+		{[]string{"BALEEN_HOST=unix:/nowhere"}, nil, "/nowhere"},
+		{[]string{"BALEEN_HOST=unix:/nowhere"}, []string{"--port", "2"}, "127.0.0.1:2"},
+		{[]string{"BALEEN_HOST=127.0.0.1:1"}, []string{"--socket", "/nowhere"}, "/nowhere"},
+	} {
+		a := &app{io: IO{Environ: tc.env}}
+		cfg, _, err := config.Load(tc.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.cfg = cfg
+		r, cmd := &remote{}, &cobra.Command{}
+		r.register(a, cmd)
+		if err := cmd.ParseFlags(tc.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.PreRunE(cmd, nil); err != nil || r.address() != tc.want {
+			t.Errorf("%v %v: %s, %v; want %s", tc.env, tc.args, r.address(), err, tc.want)
+		}
+	}
+	if o := commandEnv(t, []string{"OLLAMA_HOST=a b"}, "", "ps"); o.status != exitUsage || !strings.Contains(o.err, `OLLAMA_HOST="a b": want HOST`) {
+		t.Errorf("%+v", o)
+	}
+	if o := command(t, "", "--version"); o.status != exitOK || o.out != command(t, "", "version").out {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestHelpFitsTerminals: no help text is wider than a terminal that nobody made wider, and each ends its last line.
+func TestHelpFitsTerminals(t *testing.T) {
+	root := (&app{}).rootCommand()
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		if c.IsAdditionalHelpTopicCommand() {
+			args = []string{"help", c.Name()}
+		}
+		o := command(t, "", args...)
+		if o.status != exitOK || !strings.HasSuffix(o.out, "\n") || strings.HasSuffix(o.out, "\n\n") {
+			t.Errorf("%v: status %d, ends in %q", args, o.status, o.out[max(0, len(o.out)-20):])
+		}
+		for line := range strings.Lines(o.out) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > helpWidth {
+				t.Errorf("%v: %d columns: %s", args, n, line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+}
+
 // TestFailedWorkersSpeakOnce: the process that measures has said why it failed.
 func TestFailedWorkersSpeakOnce(t *testing.T) {
 	_, err := bench.Measure(t.Context(), []string{os.Args[0], "bench", "nowhere.gguf"}, io.Discard)
@@ -619,7 +685,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	root := (&app{}).rootCommand()
 	for _, c := range root.Commands() {
-		if c.Name() == "help" || c.Name() == "completion" || c.Name() == "version" {
+		if c.Name() == "help" || c.Name() == "completion" || c.Name() == "version" || c.Name() == "environment" {
 			continue
 		}
 		if c.Long == "" || c.Example == "" || c.Short == "" {

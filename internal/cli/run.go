@@ -48,11 +48,11 @@ Flags of llama.cpp and Ollama work as they are spelled there: -ngl, --temp, --ct
 and the like. Those without effect say so.`
 
 const runExample = `  baleen run "What is the capital of France?"
-  baleen run smollm2-135m "Write a haiku about the sea" --temperature 0.8 --seed 1
+  baleen run smollm2-135m "Write a haiku about the sea" --temp 0.8 --seed 1
   baleen run ./model.gguf < question.txt
   git diff | baleen run "Write a commit message for this change"
   baleen run -m smollm2-135m -p hello -n 32 --temp 0
-  baleen run                      # a chat: Ctrl-C stops an answer, Ctrl-D leaves`
+  baleen run                    # a chat: Ctrl-C stops an answer, Ctrl-D leaves`
 
 func (a *app) runCommand() *cobra.Command { return a.runCommandOf(&runFlags{}) }
 

@@ -59,7 +59,7 @@ func sweep(ctx context.Context, k *keeper.Keeper, log *slog.Logger) {
 
 const (
 	defaultHost = "127.0.0.1"
-	defaultPort = 57455
+	defaultPort = config.DefaultPort
 )
 
 // serveFlags are the flags of "serve".
@@ -98,7 +98,8 @@ thousand million parameters, also for calls that are not written in the model's 
 that the user did not ask for; with "repeats" for repeated calls alone; with "never" for none.`
 
 const serveExample = `  baleen serve --model qwen2.5-coder-0.5b
-  baleen serve --host 0.0.0.0 --api-key-file keys.txt --tls-cert cert.pem --tls-key key.pem
+  baleen serve --host 0.0.0.0 --api-key-file keys.txt \
+    --tls-cert cert.pem --tls-key key.pem
   baleen serve --socket /run/user/1000/baleen.sock`
 
 func (a *app) serveCommand() *cobra.Command {
@@ -107,6 +108,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Use: "serve", Short: "Answer requests over HTTP", Long: serveLong, Example: serveExample,
 		Args: argsBetween(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.place(cmd, &f.host, &f.port, &f.socket, nil); err != nil {
+				return err
+			}
 			if err := errors.Join(f.check(cmd), a.noteIneffective(cmd)); err != nil {
 				return err
 			}
@@ -114,8 +118,8 @@ func (a *app) serveCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.host, "host", defaultHost, "address to listen on")
-	fs.IntVar(&f.port, "port", defaultPort, "port to listen on; 0 takes a free one")
+	fs.StringVar(&f.host, "host", defaultHost, "address to listen on [$BALEEN_HOST]")
+	fs.IntVar(&f.port, "port", defaultPort, "port to listen on; 0 takes a free one [$BALEEN_HOST]")
 	fs.StringVar(&f.socket, "socket", "", "socket file to listen on instead of a port")
 	fs.StringArrayVarP(&f.models, "model", "m", nil, "model to load at once: a name, a file or a folder; may be repeated")
 	fs.StringArrayVar(&f.apiKeys, "api-key", nil, "key that requests must bring; may be repeated [$BALEEN_API_KEY]")
@@ -408,7 +412,7 @@ func (a *app) pool(f *serveFlags, log *slog.Logger) (*pool.Pool[*chat.Model], er
 // keys collects the keys of flags, files and the store.
 func (a *app) keys(f *serveFlags) (*auth.Keys, error) {
 	texts := append([]string(nil), f.apiKeys...)
-	if k := a.getenv("BALEEN_API_KEY"); k != "" {
+	if k := a.cfg.String(config.APIKey); k != "" {
 		texts = append(texts, k)
 	}
 	if f.keyFile != "" {

@@ -96,9 +96,9 @@ func (a *app) synth(ctx context.Context, path string, s synth.Shape, r synth.Rec
 func shapeTable() string {
 	var b strings.Builder
 	for _, s := range synth.Shapes() {
-		fmt.Fprintf(&b, "  %-14s %s, %d layers, width %d, vocabulary %d", s.Name, s.Arch, s.Layers, s.Dim, s.Vocab)
+		fmt.Fprintf(&b, "  %-14s %s, %d layers, width %d, %d tokens", s.Name, s.Arch, s.Layers, s.Dim, s.Vocab)
 		if s.Experts > 0 {
-			fmt.Fprintf(&b, ", %d of %d experts", s.Used, s.Experts)
+			fmt.Fprintf(&b, ", %d/%d experts", s.Used, s.Experts)
 		}
 		b.WriteByte('\n')
 	}

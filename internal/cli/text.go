@@ -305,7 +305,7 @@ func (a *app) templateCommand() *cobra.Command {
 		Long: "Render a conversation with a model's chat template, or with the template in --file. Standard input has a JSON\n" +
 			"object {\"messages\": [...], \"tools\": [...], \"add_generation_prompt\": true}; all other keys become variables\n" +
 			"of the template. With --jsonl there is one a line, and {\"text\": ...} or {\"error\": ...} is printed for each.",
-		Example:           "  echo '{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}' | baleen template smollm2-135m\n  baleen template --file chat.jinja --jsonl < conversations.jsonl",
+		Example:           "  echo '{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}' |\n    baleen template smollm2-135m\n  baleen template --file chat.jinja --jsonl < conversations.jsonl",
 		Args:              argsBetween(0, 1, "MODEL or --file"),
 		ValidArgsFunction: firstOnly(a.completeModels),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -27,7 +27,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:     "verify PATH --reference FILE",
 		Short:   "Compare a checkpoint with reference logits",
 		Long:    verifyLong,
-		Example: "  baleen verify ./llama --reference ./llama/golden.safetensors --batch 4 --chunk 8 --json",
+		Example: "  baleen verify ./llama --reference ./llama/golden.safetensors \\\n    --batch 4 --chunk 8 --json",
 		Args:    argsBetween(1, 1, "the PATH of a checkpoint"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

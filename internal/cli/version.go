@@ -42,6 +42,11 @@ func versionInfo() buildInfo {
 	return v
 }
 
+// String is the version in one line.
+func (v buildInfo) String() string {
+	return fmt.Sprintf("baleen %s (%s, %s/%s, kernels: %s)", v.Version, v.Go, v.OS, v.Arch, v.CPU)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -58,8 +63,8 @@ func (a *app) versionCommand() *cobra.Command {
 			if asJSON {
 				return a.writeJSON(v)
 			}
-			fmt.Fprintf(a.io.Out, "baleen %s (%s, %s/%s, kernels: %s)\n", v.Version, v.Go, v.OS, v.Arch, v.CPU)
-			return nil
+			_, err = fmt.Fprintln(a.io.Out, v)
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -47,6 +47,8 @@ const (
 	Threads = "threads"
 	Context = "context"
 	KV      = "kv"
+	Host    = "host"
+	APIKey  = "api-key"
 )
 
 // table is keyed by the setting's name.
@@ -78,6 +80,12 @@ var table = map[string]Setting{
 		Flag: "kv", Var: "BALEEN_KV", Default: "f16",
 		Help: "storage of cached keys and values: f16 or f32", Kind: "TYPE", Values: []string{"f16", "f32"},
 	},
+	Host: {
+		Var: "BALEEN_HOST", Default: "127.0.0.1:57455",
+		Help:  "where serve listens, and where run, ps and stop look for a server: HOST, HOST:PORT, an address, or unix:PATH",
+		check: func(v string) error { _, err := ParseAddress(v, DefaultPort); return err },
+	},
+	APIKey: {Var: "BALEEN_API_KEY", Help: "key that serve demands, and that run, ps and stop send"},
 }
 
 func oneOf(values []string, v string) error {
