@@ -143,18 +143,11 @@ func (d *dialect) count(w http.ResponseWriter, r *http.Request) error {
 // read decodes a request.
 func (d *dialect) read(w http.ResponseWriter, r *http.Request, table *fields.Table[request]) (*request, error) {
 	header(w, r)
-	body, err := server.Body(r)
-	if err != nil {
-		return nil, err
-	}
 	req := &request{thinking: thinking{whole: interleaved(r)}}
-	if err := table.Decode(body, req); err != nil {
-		return nil, err
-	}
-	if _, err := d.env.Chat.Catalog().Resolve(r.Context(), req.chat.Model); err != nil {
-		return nil, err // a client that names a wrong model should learn that first
-	}
-	return req, req.finish()
+	return req, server.Decode(r, table, req, func() error {
+		_, err := d.env.Chat.Catalog().Resolve(r.Context(), req.chat.Model)
+		return err // a client that names a wrong model should learn that first
+	}, req.finish)
 }
 
 // interleaved tells whether a client asks for reasoning between calls, by the name that the vendor gave it as a beta.

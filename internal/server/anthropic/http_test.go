@@ -113,7 +113,6 @@ func TestRefusedFields(t *testing.T) {
 		{`"tools":[{"name":"f","input_schema":{"type":"string"}}]`, "tools.0.input_schema.type: "},
 		{`"tools":[{"name":"a b","input_schema":{"type":"object"}}]`, "tools.0.name: "},
 		{`"tools":[` + tool + `,` + tool + `]`, "tools: tool names must be unique"},
-		{`"tools":[{"name":"f","strict":true,"input_schema":{"type":"object"}}]`, "tools.0.strict: "},
 		{`"tools":[{"name":"f","allowed_callers":["code_execution_20260120"],"input_schema":{"type":"object"}}]`, "tools.0.allowed_callers: "},
 		{`"tools":[{"name":"f","parameters":{},"input_schema":{"type":"object"}}]`, "tools.0.parameters: Extra inputs"},
 		{`"tool_choice":{"type":"any"}`, "tool_choice: tool_choice may only be specified while providing tools"},

@@ -99,9 +99,9 @@ func Markdown(t ObjectTable) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Name, escape(r.Type), use, escape(r.Doc))
 	}
 	if t.Strict() {
-		b.WriteString("\nA field that is not in this table is refused.\n")
+		b.WriteString("\nA field that is not in this table is refused, unless it is null.\n")
 	} else {
-		b.WriteString("\nA field that is not in this table is ignored.\n")
+		b.WriteString("\nA field that is not in this table is ignored, and named in the header X-Baleen-Notice.\n")
 	}
 	return b.String()
 }
@@ -137,7 +137,7 @@ func Schema(t ObjectTable) map[string]any {
 		out["required"] = required
 	}
 	if t.Strict() {
-		out["additionalProperties"] = false
+		out["additionalProperties"] = map[string]any{"type": "null"}
 	}
 	if where := t.conditions(); len(where) > 0 {
 		list := make([]any, len(where))

@@ -45,7 +45,7 @@ type Field[T any] struct {
 type Table[T any] struct {
 	Name   string // of the object, in the reference pages
 	Fields []Field[T]
-	// IgnoreUnknown accepts fields that are not declared, as the vendor's own server does.
+	// IgnoreUnknown accepts fields that are not declared, as the vendor's own server does; Notes names them.
 	IgnoreUnknown bool
 	// Where are JSON Schemas that say how fields depend on each other, where something else checks that: for the
 	// OpenAPI document alone.
@@ -53,7 +53,10 @@ type Table[T any] struct {
 }
 
 // Decode reads a request body into dst. Its errors are *chat.Error with the path of the field.
-func (t *Table[T]) Decode(body []byte, dst *T) error {
+func (t *Table[T]) Decode(body []byte, dst *T) error { return t.DecodeNoting(body, dst, nil) }
+
+// DecodeNoting is Decode that notes what has no effect.
+func (t *Table[T]) DecodeNoting(body []byte, dst *T, notes *Notes) error {
 	if !utf8.Valid(body) {
 		return chat.Invalidf("", "the request body is not UTF-8")
 	}
@@ -67,7 +70,7 @@ func (t *Table[T]) Decode(body []byte, dst *T) error {
 	if body[0] != '{' {
 		return chat.Invalidf("", "the request body is %s, want a JSON object", kindOf(body))
 	}
-	return t.DecodeValue(Value{Raw: body}, dst)
+	return t.DecodeValue(Value{Raw: body, notes: notes}, dst)
 }
 
 // CheckText refuses the text of a query parameter that is not of a type.
@@ -105,7 +108,14 @@ func (t *Table[T]) DecodeValue(v Value, dst *T) error {
 	}
 	seen := map[string]Value{}
 	for _, m := range members { // of two members with one name the last counts, as everywhere
-		if t.field(m.name) == nil && !t.IgnoreUnknown {
+		switch {
+		case t.field(m.name) != nil:
+		case m.value.IsNull(): // asks for nothing
+			continue
+		case t.IgnoreUnknown:
+			m.value.Ignore("")
+			continue
+		default:
 			e := chat.Invalidf(m.value.Path, "unknown field%s", t.nearest(m.name))
 			e.Unknown = true
 			return e

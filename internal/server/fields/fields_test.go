@@ -2,8 +2,10 @@ package fields
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/baleenrun/baleen/internal/chat"
 )
@@ -40,6 +42,7 @@ func TestDecode(t *testing.T) {
 		{`{"name":"seal"}`, "", "", 0},
 		{`{"name":"seal","size":3.0,"ratio":1,"words":"a","inner":{"n":1e0,"x":2},"off":false,"tag":7}`, "", "", 0},
 		{`{"name":"seal","off":[ "a",1 ],"size":null,"tag":null}`, "", "", 0},
+		{`{"name":"seal","nobody knows":null}`, "", "", 0},
 		{`{"name":"whale","name":"seal"}`, "", "", 0},
 		{``, "", "empty", chat.Invalid},
 		{`{"name":"seal"`, "", "not valid JSON", chat.Invalid},
@@ -89,6 +92,65 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// TestNotes wants what has no effect to be named, what is alike once, and what asks for nothing not at all.
+func TestNotes(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{`{"name":"seal","inner":{"n":1,"x":2,"y":null}}`, "inner.x"},
+		{`{"name":"seal","tag":1}`, ""},
+		{`{"name":"seal","inner":{"n":1,"\n\u00e9":2}}`, `inner.\n\u00e9`},
+	} {
+		var n Notes
+		if err := thingTable.DecodeNoting([]byte(c.body), &thing{}, &n); err != nil || n.String() != c.want {
+			t.Errorf("%s: %q %v, want %q", c.body, n.String(), err, c.want)
+		}
+	}
+	var n Notes
+	for i := range 40 {
+		list := Value{Raw: []byte(`[1,2,3]`), Path: strings.Repeat("x", i), notes: &n}
+		for _, v := range list.Items() {
+			v.Ignore("why")
+		}
+	}
+	if s := n.String(); !strings.HasPrefix(s, "[0] (why) and 2 alike, x[0] (why) and 2 alike, ") || !strings.HasSuffix(s, ", 72 more") {
+		t.Errorf("%q", s)
+	}
+}
+
+func TestKeepAlive(t *testing.T) {
+	for _, c := range []struct {
+		raw  string
+		want time.Duration
+		bad  bool
+	}{
+		{`5`, 5 * time.Second, false},
+		{`"5"`, 5 * time.Second, false},
+		{`"0"`, 0, false},
+		{`"1.5"`, 1500 * time.Millisecond, false},
+		{`"10m"`, 10 * time.Minute, false},
+		{`-1`, -1, false},
+		{`"-1"`, -1, false},
+		{`"-1m"`, -1, false},
+		{`"soon"`, 0, true},
+		{`"NaN"`, 0, true},
+	} {
+		d, err := KeepAlive(Value{Raw: []byte(c.raw)})
+		if (err != nil) != c.bad || err == nil && *d != c.want {
+			t.Errorf("%s: %v %v", c.raw, d, err)
+		}
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	for raw, want := range map[string]uint64{
+		"1.9": 1, "-1.9": 1<<64 - 1, "7": 7, "1e3": 1000, "9223372036854775807": 1<<63 - 1, "18446744073709551615": 1<<64 - 1,
+		"-9223372036854775808": 1 << 63, "1e300": 1<<63 - 1, "-1e300": 1 << 63,
+	} {
+		if got := uint64((Value{Raw: []byte(raw)}).Truncated()); got != want {
+			t.Errorf("%s: %d, want %d", raw, got, want)
+		}
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	page := Markdown(thingTable)
 	for _, want := range []string{"| `name` | whale, seal | honoured, required | which \\| what |", "| `size` | integer 1 to 10 |", "string or list of string (at most 2)", "is refused"} {
@@ -97,7 +159,7 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 	s := Schema(thingTable)
-	if s["additionalProperties"] != false || len(s["properties"].(map[string]any)) != len(thingTable.Fields) {
+	if !reflect.DeepEqual(s["additionalProperties"], map[string]any{"type": "null"}) || len(s["properties"].(map[string]any)) != len(thingTable.Fields) {
 		t.Errorf("%v", s)
 	}
 }

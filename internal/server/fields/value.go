@@ -17,6 +17,8 @@ import (
 type Value struct {
 	Raw  json.RawMessage
 	Path string // such as "messages[2].content"; "" is the body itself
+
+	notes *Notes // of the request; may be nil
 }
 
 type member struct {
@@ -51,7 +53,7 @@ func (v Value) members() ([]member, error) {
 		if err := d.Decode(&raw); err != nil {
 			return nil, v.wrong("an object")
 		}
-		out = append(out, member{name, Value{raw, v.path(name)}})
+		out = append(out, member{name, Value{raw, v.path(name), v.notes}})
 	}
 	return out, nil
 }
@@ -172,6 +174,25 @@ func (v Value) integer() (int, bool) {
 	return int(f), true
 }
 
+// Truncated returns a number's whole part. Of whole numbers from 2^63 to 2^64 the bits are kept; others beyond those of
+// int are the nearest one.
+func (v Value) Truncated() int {
+	if n, ok := v.integer(); ok {
+		return n
+	}
+	if n, err := strconv.ParseUint(string(bytes.TrimSpace(v.Raw)), 10, 64); err == nil {
+		return int(n)
+	}
+	f := math.Trunc(v.Float())
+	switch {
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int(f)
+}
+
 // KeepAlive returns how long a model is to stay loaded: seconds, or a text such as 10m. Negative is for good, as -1.
 func KeepAlive(v Value) (*time.Duration, error) {
 	d := time.Duration(-1)
@@ -181,9 +202,16 @@ func KeepAlive(v Value) (*time.Duration, error) {
 		}
 		return &d, nil
 	}
-	p, err := time.ParseDuration(v.String())
+	text := v.String()
+	if s, err := strconv.ParseFloat(text, 64); err == nil && s-s == 0 { // seconds without their unit
+		if s >= 0 {
+			d = time.Duration(min(s*float64(time.Second), math.MaxInt64/2))
+		}
+		return &d, nil
+	}
+	p, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, chat.Invalidf(v.Path, "%q is no duration: want seconds as a number, or a text such as 10m or 24h", v.String())
+		return nil, chat.Invalidf(v.Path, "%q is no duration: want seconds as a number, or a text such as 10m or 24h", text)
 	}
 	return new(max(p, d)), nil
 }
@@ -208,7 +236,7 @@ func (v Value) Items() []Value {
 	}
 	out := make([]Value, len(raws))
 	for i, r := range raws {
-		out[i] = Value{r, v.Path + "[" + strconv.Itoa(i) + "]"}
+		out[i] = Value{r, v.Path + "[" + strconv.Itoa(i) + "]", v.notes}
 	}
 	return out
 }
@@ -220,7 +248,7 @@ func (v Value) Get(name string) (Value, bool) {
 		return Value{}, false
 	}
 	raw, ok := m[name]
-	return Value{raw, v.path(name)}, ok && kindWord(raw) != "null"
+	return Value{raw, v.path(name), v.notes}, ok && kindWord(raw) != "null"
 }
 
 // Members calls f for each member of an object, in order.
@@ -305,9 +333,9 @@ func (t Type) Only(values ...any) Type {
 	return t
 }
 
-// Duration is a string that time.ParseDuration reads, such as 10m; Set reads it.
+// Duration is a string that time.ParseDuration reads, such as 10m, or one of seconds without a unit; Set reads it.
 func Duration() Type {
-	return String().Pattern(`^[-+]?(0|(([0-9]{1,5}(\.[0-9]{1,6})?|\.[0-9]{1,6})(ns|us|ms|s|m|h)){1,4})$`)
+	return String().Pattern(`^[-+]?([0-9]{1,9}(\.[0-9]{1,6})?|(([0-9]{1,5}(\.[0-9]{1,6})?|\.[0-9]{1,6})(ns|us|ms|s|m|h)){1,4})$`)
 }
 
 // Base64 is a string that Set decodes.
@@ -403,6 +431,8 @@ func jsonBound(f float64) any {
 	switch {
 	case f <= -1<<63:
 		return json.Number("-9223372036854775808")
+	case f >= 1<<64:
+		return json.Number("18446744073709551615")
 	case f >= 1<<63:
 		return json.Number("9223372036854775807")
 	}
@@ -500,6 +530,9 @@ func (t Type) checkBounds(v Value) error {
 	f, err := strconv.ParseFloat(string(bytes.TrimSpace(v.Raw)), 64)
 	if err != nil || t.bounded && (f < t.lo || f > t.hi) {
 		if len(t.kinds) > 0 && t.kinds[0] == "integer" {
+			return chat.Invalidf(v.Path, "%s is outside %v to %v", v.short(), limit(t.lo), limit(t.hi))
+		}
+		if math.Abs(t.lo) >= 1<<53-1 || math.Abs(t.hi) >= 1<<53-1 {
 			return chat.Invalidf(v.Path, "%s is outside %v to %v", v.short(), limit(t.lo), limit(t.hi))
 		}
 		return chat.Invalidf(v.Path, "%s is outside %s to %s", v.short(), bound(t.lo), bound(t.hi))

@@ -70,6 +70,10 @@ func (d *dialect) ErrorBody() any { return errorBody{} }
 
 // message words errors as clients of Ollama look for them.
 func message(e *chat.Error) string {
+	if e.Kind == chat.PromptTooLong {
+		return fmt.Sprintf("the input length exceeds the context length: this model's maximum context length is %d tokens, and the prompt has %d; "+
+			"shorten the prompt or load the model with a larger context", e.Context, e.Tokens)
+	}
 	if e.Kind == chat.UnknownModel && e.Msg == "" {
 		return fmt.Sprintf("model '%s' not found%s", e.Model, e.Advice())
 	}
@@ -131,11 +135,7 @@ func (d *dialect) version(w http.ResponseWriter, _ *http.Request) error {
 
 // decode reads a request's body by a table.
 func decode[T any](r *http.Request, t *fields.Table[T], dst *T) error {
-	b, err := server.Body(r)
-	if err != nil {
-		return err
-	}
-	return t.Decode(b, dst)
+	return server.Decode(r, t, dst)
 }
 
 // resolve finds a model by the name that a client uses. A name without a tag means the tag latest, which models of

@@ -31,15 +31,8 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 		Name: "messages", Type: fields.List(fields.Object("message")).Len(1, 0), Required: true, Doc: "the conversation",
 		Set: func(r *chatRequest, v fields.Value) (err error) { r.req.Messages, err = messages(v); return err },
 	},
-	field(chatPart, "max_completion_tokens", fields.Int(1, anyHi), "most tokens to generate, reasoning included; until the context is full where it is left out",
-		func(c *common, v fields.Value) error { c.req.MaxTokens = v.Int(); return nil }),
-	field(chatPart, "max_tokens", fields.Int(1, anyHi), "older name of max_completion_tokens; the smaller of the two counts",
-		func(c *common, v fields.Value) error {
-			if n := v.Int(); c.req.MaxTokens == 0 || n < c.req.MaxTokens {
-				c.req.MaxTokens = n
-			}
-			return nil
-		}),
+	field(chatPart, "max_completion_tokens", bounds, "most tokens to generate, reasoning included; until the context is full where it is left out or -1", setBound),
+	field(chatPart, "max_tokens", bounds, "older name of max_completion_tokens; the smaller of the two counts", setBound),
 	field(chatPart, "logprobs", fields.Bool(), "log probability of each token of the content", func(c *common, v fields.Value) error { c.req.LogProbs = v.Bool(); return nil }),
 	field(chatPart, "top_logprobs", fields.Int(0, 20), "alternatives beside each token; needs logprobs", func(c *common, v fields.Value) error {
 		c.topLogs = v.Int()
@@ -86,6 +79,19 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 	fields.Field[chatRequest]{Name: "function_call", Type: fields.Any(), Use: fields.Refused, Doc: "deprecated: use tool_choice"},
 )}
 
+// bounds are those of generated tokens. -1 is not OpenAI's: clients of llama.cpp and LM Studio mean by it that there is none.
+var bounds = fields.Int(-1, anyHi).Where(map[string]any{"not": map[string]any{"const": 0}})
+
+func setBound(c *common, v fields.Value) error {
+	switch n := v.Int(); {
+	case n == 0:
+		return chat.Invalidf(v.Path, "0 is less than 1: an answer has a token at least; leave it out, or send -1, to set no bound")
+	case n > 0 && (c.req.MaxTokens == 0 || n < c.req.MaxTokens):
+		c.req.MaxTokens = n
+	}
+	return nil
+}
+
 var templateTable = &fields.Table[common]{Name: "chat_template_kwargs", Fields: []fields.Field[common]{
 	{Name: "enable_thinking", Type: fields.Bool(), Doc: "reasoning on or off, for models that have both", Set: setThinking},
 	{Name: "thinking", Type: fields.Bool(), Doc: "reasoning on or off, for models that have both", Set: setThinking},
@@ -99,12 +105,8 @@ func setThinking(c *common, v fields.Value) error {
 }
 
 func (d *dialect) decodeChat(r *http.Request) (*chatRequest, error) {
-	body, err := server.Body(r)
-	if err != nil {
-		return nil, err
-	}
 	var q chatRequest
-	if err := chatTable.Decode(body, &q); err != nil {
+	if err := server.Decode(r, chatTable, &q); err != nil {
 		return nil, err
 	}
 	if err := d.known(r, q.req.Model); err != nil {

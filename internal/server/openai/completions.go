@@ -30,7 +30,7 @@ func completionPart(r *completionRequest) *common { return &r.common }
 const defaultMaxTokens = 16
 
 var completionTable = &fields.Table[completionRequest]{Name: "completion request", Where: []map[string]any{
-	streamOnly, oneOfOne, needs("max_tokens", map[string]any{"anyOf": []any{map[string]any{"type": "null"}, map[string]any{"type": "integer", "minimum": 1}}}, "echo", map[string]any{"const": true}),
+	streamOnly, oneOfOne, needs("max_tokens", map[string]any{"anyOf": []any{map[string]any{"type": "null"}, map[string]any{"type": "integer", "not": map[string]any{"const": 0}}}}, "echo", map[string]any{"const": true}),
 }, Fields: append(classicFields(completionPart),
 	field(completionPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
 	fields.Field[completionRequest]{
@@ -43,8 +43,8 @@ var completionTable = &fields.Table[completionRequest]{Name: "completion request
 		r.req.Suffix, r.req.SuffixField = v.String(), v.Path
 		return nil
 	}},
-	fields.Field[completionRequest]{Name: "max_tokens", Type: fields.Int(0, anyHi), Doc: "most tokens to generate; 16 where it is left out. 0 with echo scores the prompt", Set: func(r *completionRequest, v fields.Value) error {
-		r.req.MaxTokens, r.noTokens, r.hasMax = v.Int(), v.Int() == 0, true
+	fields.Field[completionRequest]{Name: "max_tokens", Type: fields.Int(-1, anyHi), Doc: "most tokens to generate; 16 where it is left out. 0 with echo scores the prompt. -1, which is not OpenAI's: until the context is full", Set: func(r *completionRequest, v fields.Value) error {
+		r.req.MaxTokens, r.noTokens, r.hasMax = max(0, v.Int()), v.Int() == 0, true
 		return nil
 	}},
 	fields.Field[completionRequest]{Name: "echo", Type: fields.Bool(), Doc: "the prompt stands before the answer", Set: func(r *completionRequest, v fields.Value) error { r.echo = v.Bool(); return nil }},
@@ -236,12 +236,8 @@ func join(cancel func(), streams []*chat.Stream) func(yield func(part) bool) {
 }
 
 func (d *dialect) completions(w http.ResponseWriter, r *http.Request) error {
-	body, err := server.Body(r)
-	if err != nil {
-		return err
-	}
 	q := &completionRequest{logprobs: -1}
-	if err := completionTable.Decode(body, q); err != nil {
+	if err := server.Decode(r, completionTable, q); err != nil {
 		return err
 	}
 	if err := d.known(r, q.req.Model); err != nil {

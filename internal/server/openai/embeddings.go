@@ -42,12 +42,8 @@ type embedding struct {
 
 // embeddings refuses: no model here makes any.
 func (d *dialect) embeddings(_ http.ResponseWriter, r *http.Request) error {
-	body, err := server.Body(r)
-	if err != nil {
-		return err
-	}
 	var e embeddingRequest
-	if err := embeddingTable.Decode(body, &e); err != nil {
+	if err := server.Decode(r, embeddingTable, &e); err != nil {
 		return err
 	}
 	if err := d.known(r, e.model); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +15,7 @@ import (
 var negInf = float32(math.Inf(-1))
 
 // partTable decodes an element of a message's content.
-var partTable = &fields.Table[chat.Part]{Name: "content part", Fields: []fields.Field[chat.Part]{
+var partTable = &fields.Table[chat.Part]{Name: "content part", IgnoreUnknown: true, Fields: []fields.Field[chat.Part]{
 	{Name: "type", Type: fields.Enum("text", "image_url", "input_audio", "file", "refusal").Only("text", "refusal"), Required: true, Doc: "what the part is; images, audio and files are refused by models that take text only", Set: func(p *chat.Part, v fields.Value) error {
 		switch v.String() {
 		case "image_url":
@@ -33,6 +34,9 @@ var partTable = &fields.Table[chat.Part]{Name: "content part", Fields: []fields.
 	{Name: "file", Type: fields.Object("file"), Doc: "refused by models that take text only"},
 	{Name: "cache_control", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
 	{Name: "prompt_cache_breakpoint", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
+	{Name: "annotations", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer; the model does not see them"},
+	{Name: "role", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer: that of the message counts"},
+	{Name: "id", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
 }}
 
 func setImage(p *chat.Part, v fields.Value) error {
@@ -88,7 +92,7 @@ var messageRules = []map[string]any{
 }
 
 // messageTable decodes a message.
-var messageTable = &fields.Table[chat.Message]{Name: "message", Where: messageRules, Fields: []fields.Field[chat.Message]{
+var messageTable = &fields.Table[chat.Message]{Name: "message", IgnoreUnknown: true, Where: messageRules, Fields: []fields.Field[chat.Message]{
 	{Name: "role", Type: fields.Enum("developer", "system", "user", "assistant", "tool"), Required: true, Doc: "who speaks", Set: func(m *chat.Message, v fields.Value) error {
 		m.Role = v.String()
 		return nil
@@ -114,6 +118,9 @@ var messageTable = &fields.Table[chat.Message]{Name: "message", Where: messageRu
 	}},
 	{Name: "audio", Type: fields.Object("audio"), Use: fields.Refused, Doc: "the models answer with text"},
 	{Name: "function_call", Type: fields.Object("function call"), Use: fields.Refused, Doc: "deprecated: use tool_calls"},
+	{Name: "prefix", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "not OpenAI's: an answer is not continued from a begun message; use /v1/completions"},
+	{Name: "partial", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "not OpenAI's: as prefix"},
+	{Name: "id", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
 	{Name: "annotations", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer; the model does not see them"},
 	{Name: "cache_control", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
 }}
@@ -124,7 +131,7 @@ func setReasoning(m *chat.Message, v fields.Value) error {
 }
 
 // callTable decodes a call that was made.
-var callTable = &fields.Table[chat.Call]{Name: "tool call", Fields: []fields.Field[chat.Call]{
+var callTable = &fields.Table[chat.Call]{Name: "tool call", IgnoreUnknown: true, Fields: []fields.Field[chat.Call]{
 	{Name: "id", Type: fields.String(), Doc: "the call's id", Set: func(c *chat.Call, v fields.Value) error { c.ID = v.String(); return nil }},
 	{Name: "type", Type: fields.Enum("function"), Doc: "function"},
 	{Name: "index", Type: fields.Any(), Use: fields.Ignored, Doc: "the order of the list counts"},
@@ -134,7 +141,7 @@ var callTable = &fields.Table[chat.Call]{Name: "tool call", Fields: []fields.Fie
 	}},
 }}
 
-var functionCallTable = &fields.Table[chat.Call]{Name: "function call", Fields: []fields.Field[chat.Call]{
+var functionCallTable = &fields.Table[chat.Call]{Name: "function call", IgnoreUnknown: true, Fields: []fields.Field[chat.Call]{
 	{Name: "name", Type: fields.String(), Required: true, Doc: "of the function", Set: func(c *chat.Call, v fields.Value) error { c.Name = v.String(); return nil }},
 	{Name: "arguments", Type: fields.String().Where(map[string]any{"contentMediaType": "application/json"}).Or(fields.Object("object")), Doc: "JSON text of the arguments", Set: func(c *chat.Call, v fields.Value) error {
 		c.Arguments = string(v.Raw)
@@ -193,7 +200,7 @@ func messages(v fields.Value) ([]chat.Message, error) {
 }
 
 // toolTable decodes a tool of chat completions.
-var toolTable = &fields.Table[chat.Tool]{Name: "tool", Fields: []fields.Field[chat.Tool]{
+var toolTable = &fields.Table[chat.Tool]{Name: "tool", IgnoreUnknown: true, Fields: []fields.Field[chat.Tool]{
 	{Name: "type", Type: fields.Enum("function", "custom").Only("function"), Required: true, Doc: "function; custom tools are refused", Set: func(_ *chat.Tool, v fields.Value) error {
 		if v.String() != "function" {
 			return chat.Unsupportedf(v.Path, "custom tools are not supported: declare a function")
@@ -207,7 +214,7 @@ var toolTable = &fields.Table[chat.Tool]{Name: "tool", Fields: []fields.Field[ch
 	{Name: "cache_control", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
 }}
 
-var functionTable = &fields.Table[chat.Tool]{Name: "function", Fields: functionFields()}
+var functionTable = &fields.Table[chat.Tool]{Name: "function", IgnoreUnknown: true, Fields: functionFields()}
 
 const maxName = 256
 
@@ -222,9 +229,9 @@ func functionFields() []fields.Field[chat.Tool] {
 		}},
 		{Name: "description", Type: fields.String(), Doc: "what it is for", Set: func(t *chat.Tool, v fields.Value) error { t.Description = v.String(); return nil }},
 		{Name: "parameters", Type: fields.Object("JSON Schema"), Doc: "its parameters", Set: func(t *chat.Tool, v fields.Value) (err error) { t.Parameters, err = v.Schema(); return err }},
-		{Name: "strict", Type: fields.Bool().Only(false), Doc: "true is refused until output can be constrained", Set: func(t *chat.Tool, v fields.Value) error {
+		{Name: "strict", Type: fields.Bool(), Doc: "true is accepted, named in the header X-Baleen-Notice, and has no effect yet: arguments are not held to the schema", Set: func(_ *chat.Tool, v fields.Value) error {
 			if v.Bool() {
-				return chat.Unsupportedf(v.Path, "not supported yet: arguments cannot be held to a schema; leave it out or set it to false")
+				v.Ignore("arguments are not held to the schema")
 			}
 			return nil
 		}},
@@ -251,7 +258,10 @@ var choiceWords = fields.Enum("none", "auto", "required")
 var choiceNeedsTools = needs("tool_choice", map[string]any{"enum": []any{nil, "none", "auto"}}, "tools", map[string]any{"type": "array", "minItems": 1})
 
 // A declared table says what stands in objects that are read where they are used.
-type declared = fields.Table[struct{}]
+type (
+	declared      = fields.Table[struct{}]
+	declaredField = fields.Field[struct{}]
+)
 
 func typeField(kind string) fields.Field[struct{}] {
 	return fields.Field[struct{}]{Name: "type", Type: fields.Enum(kind), Required: true, Doc: kind}
@@ -347,7 +357,10 @@ func allowedTools(req *chat.Request, v fields.Value) error {
 	allowed := map[string]bool{}
 	for _, it := range list.Items() {
 		name, ok := nameOf(it)
-		if !ok {
+		switch {
+		case slices.Contains(hostedTools, text(it, "type")): // left out of the tools, too
+			continue
+		case !ok:
 			return chat.Unsupportedf(it.Path, "only functions can be allowed")
 		}
 		allowed[name] = true

@@ -3,6 +3,7 @@
 package openai
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -80,9 +81,19 @@ type errorBody struct {
 	Code    *string `json:"code"`
 }
 
+// message words an error. Clients tell by OpenAI's own words that a prompt is too long: LiteLLM, and with it aider and
+// DSPy, LangChain, Pydantic AI and others shorten the conversation then.
+func message(e *chat.Error) string {
+	if e.Kind == chat.PromptTooLong {
+		return fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens, which exceeds the context window. "+
+			"Please reduce the length of the messages, or load the model with a larger context.", e.Context, e.Tokens)
+	}
+	return e.Message()
+}
+
 // errorOf words an error.
 func errorOf(e *chat.Error) errorBody {
-	b := errorBody{Message: e.Message(), Type: "invalid_request_error"}
+	b := errorBody{Message: message(e), Type: "invalid_request_error"}
 	code, param := "", e.Field
 	switch e.Kind {
 	case chat.Invalid:

@@ -13,13 +13,9 @@ import (
 
 // decodeResponse reads a request and joins it with the response that it continues.
 func (d *dialect) decodeResponse(r *http.Request) (*responseRequest, error) {
-	body, err := server.Body(r)
-	if err != nil {
-		return nil, err
-	}
 	q := &responseRequest{caller: caller(r)}
 	q.resolve = func(id string) (json.RawMessage, bool) { return d.store.item(q.caller, id) }
-	if err := responseTable.Decode(body, q); err != nil {
+	if err := server.Decode(r, responseTable, q); err != nil {
 		return nil, err
 	}
 	if err := d.known(r, q.req.Model); err != nil {
@@ -516,7 +512,10 @@ func (b *builder) fail(e *chat.Error) error {
 	if e.Kind == chat.Invalid || e.Kind == chat.PromptTooLong || e.Kind == chat.Unsupported {
 		code = "invalid_prompt"
 	}
-	b.o.Error = &responseError{code, e.Message()}
+	if e.Kind == chat.PromptTooLong {
+		code = "context_length_exceeded" // for which Codex looks
+	}
+	b.o.Error = &responseError{code, message(e)}
 	if err := b.event("response.failed", map[string]any{"response": b.o}); err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func responsePart(r *responseRequest) *common { return &r.common }
 
 func responseObjects() []fields.ObjectTable {
 	return append([]fields.ObjectTable{
-		reasoningTable, textTable, responseToolTable, inputPartTable, streamOptionsTable,
+		reasoningTable, textTable, anyResponseTool, responseToolTable, hostedTool, inputPartTable, streamOptionsTable,
 		responseChoices, responseFunctionChoice, responseAllowedChoice, choiceName,
 	}, itemObjects()...)
 }
@@ -70,12 +70,9 @@ var responseTable = &fields.Table[responseRequest]{Name: "response request", Whe
 		c.hasOptions = true
 		return streamOptionsTable.DecodeValue(v, c)
 	}),
-	field(responsePart, "max_output_tokens", fields.Int(1, anyHi), "most tokens to generate, reasoning included", func(c *common, v fields.Value) error {
-		c.req.MaxTokens = v.Int()
-		return nil
-	}),
+	field(responsePart, "max_output_tokens", bounds, "most tokens to generate, reasoning included; until the context is full where it is left out or -1", setBound),
 	fields.Field[responseRequest]{
-		Name: "tools", Type: fields.List(fields.Object("response tool")).Len(0, 512), Doc: "functions and custom tools; tools that OpenAI runs itself are refused",
+		Name: "tools", Type: fields.List(fields.Object("any response tool")).Len(0, 512), Doc: "functions and custom tools. Tools of other types, which OpenAI or its own clients run, are left out of the prompt and named in the header X-Baleen-Notice",
 		Set: func(r *responseRequest, v fields.Value) error { r.tools = v; return r.setTools(v) },
 	},
 	fields.Field[responseRequest]{
@@ -146,7 +143,7 @@ var textTable = &fields.Table[common]{Name: "text", Fields: []fields.Field[commo
 }}
 
 // responseToolTable decodes a tool of responses.
-var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Where: []map[string]any{
+var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", IgnoreUnknown: true, Where: []map[string]any{
 	{"anyOf": []any{
 		map[string]any{"required": []string{"tools"}, "properties": map[string]any{
 			"type":  map[string]any{"const": "namespace"},
@@ -155,7 +152,7 @@ var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Where: [
 		map[string]any{"properties": map[string]any{"type": map[string]any{"enum": []any{"function", "custom"}}, "tools": map[string]any{"type": "null"}}},
 	}},
 }, Fields: append([]fields.Field[chat.Tool]{
-	{Name: "type", Type: fields.String().Only("function", "custom", "namespace"), Required: true, Doc: "function, custom or namespace", Set: func(_ *chat.Tool, v fields.Value) error { return responseToolKind(v) }},
+	{Name: "type", Type: fields.Enum("function", "custom", "namespace"), Required: true, Doc: "function, custom or namespace"},
 	{Name: "format", Type: fields.Object("format"), Doc: "of a custom tool: text; a grammar is told to the model and not enforced", Set: func(t *chat.Tool, v fields.Value) error {
 		if def, ok := v.Get("definition"); ok {
 			t.Description += "\n\nIts input follows this grammar:\n" + def.String()
@@ -169,13 +166,20 @@ var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", Where: [
 	{Name: "async", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "calls are answered before the model goes on"},
 }, functionFields()...)}
 
-func responseToolKind(v fields.Value) error {
-	switch v.String() {
-	case "function", "custom", "namespace":
-		return nil
-	}
-	return chat.Unsupportedf(v.Path, "tools of type %s are not supported: the server runs no tools itself; declare a function", v.String())
+// hostedTools are the types of tools that OpenAI runs itself, or whose schema its own clients and models know without
+// being told. A model here knows none of them, and clients go on without.
+var hostedTools = []string{
+	"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "file_search",
+	"code_interpreter", "image_generation", "computer", "computer_use_preview", "local_shell", "shell", "apply_patch", "mcp",
+	"tool_search", "programmatic_tool_calling",
 }
+
+var (
+	hostedTool = &declared{Name: "hosted tool", IgnoreUnknown: true, Fields: []fields.Field[struct{}]{
+		{Name: "type", Type: fields.Enum(hostedTools...), Required: true, Doc: "a type of OpenAI's: the tool is left out of the prompt and named in the header X-Baleen-Notice"},
+	}}
+	anyResponseTool = &fields.OneOf{Name: "any response tool", Of: []fields.ObjectTable{responseToolTable, hostedTool}}
+)
 
 // customParameters are those of a custom tool, which the model calls like a function of one text.
 var customParameters = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`)
@@ -198,19 +202,15 @@ func (r *responseRequest) setTools(v fields.Value) error {
 
 // addTools adds the tools of a list, which may be a namespace's.
 func (r *responseRequest) addTools(v fields.Value, namespace string) error {
-	for _, it := range v.Items() { // the type comes first: tools that cannot be have fields that nobody here knows
-		if kind, ok := it.Get("type"); ok && kind.Kind() == "string" {
-			if err := responseToolKind(kind); err != nil {
-				return err
-			}
+	for _, it := range v.Items() {
+		if kind := text(it, "type"); slices.Contains(hostedTools, kind) && namespace == "" {
+			it.Ignore(kind)
+			continue
 		}
-	}
-	list, err := tools(v, responseToolTable)
-	if err != nil {
-		return err
-	}
-	for i, it := range v.Items() {
-		t := list[i]
+		t := chat.Tool{Field: it.Path}
+		if err := responseToolTable.DecodeValue(it, &t); err != nil {
+			return err
+		}
 		inner, has := it.Get("tools")
 		switch kind := text(it, "type"); {
 		case has && kind != "namespace":

@@ -117,7 +117,7 @@ const cases = {
     await refused(client.chat({ model, messages: user("x"), options: { temperature: "hot" } }), 400, "options.temperature");
     await refused(client.chat({ model, messages: user("x"), options: { mirostat: 1 } }), 400, "options.mirostat");
     await refused(client.chat({ model, messages: [{ role: "user", content: "x", images: ["aGVsbG8="] }] }), 400, "images[0]");
-    await refused(client.chat({ model, messages: user("word ".repeat(20000)) }), 400, "32,768");
+    await refused(client.chat({ model, messages: user("word ".repeat(20000)) }), 400, "32768");
     await refused(new Ollama({ host }).list(), 401, "API key");
   },
   async embed() {

@@ -224,7 +224,6 @@ def chat_refusals():
     refused(R, lambda: c(**x, extra_body={"nonsense": 1}), "nonsense", "unknown_parameter")
     refused(R, lambda: c(model=M, messages=[]), "messages")
     refused(R, lambda: c(model=M, messages=[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(b"x").decode()}}]}]), "messages[0].content[0]")
-    refused(R, lambda: c(**x, tools=[{"type": "function", "function": {"name": "f", "strict": True}}]), "tools[0].function.strict")
     refused(openai.NotFoundError, lambda: c(model="gpt-0", messages=user("hi")), "model", "model_not_found")
     refused(R, lambda: c(model=M, messages=user("long " * 20000)), code="context_length_exceeded")
 
@@ -360,7 +359,7 @@ def responses_refusals():
     }.items():
         refused(R, lambda: c(model=M, input="x", **{field: value}), field, "unsupported_parameter")
     refused(R, lambda: c(model=M, input="x", text={"format": {"type": "json_object"}}), "text.format")
-    refused(R, lambda: c(model=M, input="x", tools=[{"type": "web_search"}]), "tools[0].type")
+    refused(R, lambda: c(model=M, input="x", tools=[{"type": "web_serch"}]), "tools[0].type")
     refused(R, lambda: c(model=M, input=[{"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}]), "input[0]")
     refused(R, lambda: c(model=M, input=[{"role": "user", "content": [{"type": "input_image", "image_url": "data:,x"}]}]), "input[0].content[0]")
     refused(openai.NotFoundError, lambda: c(model="nope", input="x"), "model")
