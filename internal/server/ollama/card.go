@@ -15,6 +15,7 @@ import (
 	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/gguf"
+	"github.com/baleenrun/baleen/internal/server/ollama/modelfile"
 	"github.com/baleenrun/baleen/internal/toolfmt"
 )
 
@@ -264,29 +265,33 @@ func digest(s chat.Spec) string {
 func describe(name string, s chat.Spec, licence string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# To build on this model, replace FROM with:\n# FROM %s\n\nFROM %s\n", withTag(name), s.Path)
+	line := func(command, text string) {
+		if q, ok := modelfile.Quote(text); ok {
+			fmt.Fprintf(&b, "%s %s\n", command, q)
+		} else {
+			fmt.Fprintf(&b, "# %s: no Modelfile can have this text, as a line in it ends in \"\"\"\n", command)
+		}
+	}
 	if s.Template != "" {
-		fmt.Fprintf(&b, "TEMPLATE %s\n", quoted(s.Template))
+		line("TEMPLATE", s.Template)
 	}
 	if s.System != "" {
-		fmt.Fprintf(&b, "SYSTEM %s\n", quoted(s.System))
+		line("SYSTEM", s.System)
 	}
 	for _, p := range parameters(s) {
-		fmt.Fprintf(&b, "PARAMETER %s %s\n", p.name, p.value)
+		if p.text {
+			line("PARAMETER "+p.name, p.value)
+		} else {
+			fmt.Fprintf(&b, "PARAMETER %s %s\n", p.name, p.value)
+		}
 	}
 	for _, m := range s.Messages {
-		fmt.Fprintf(&b, "MESSAGE %s %s\n", m.Role, quoted(textOf(m)))
+		line("MESSAGE "+m.Role, textOf(m))
 	}
 	if licence != "" {
-		fmt.Fprintf(&b, "LICENSE %s\n", quoted(licence))
+		line("LICENSE", licence)
 	}
 	return b.String()
-}
-
-func quoted(s string) string {
-	if strings.ContainsAny(s, "\n\"") {
-		return `"""` + s + `"""`
-	}
-	return `"` + s + `"`
 }
 
 func textOf(m chat.Message) string {
@@ -298,7 +303,8 @@ func textOf(m chat.Message) string {
 }
 
 type parameter struct {
-	name, value string // a text stands in quotes
+	name, value string
+	text        bool // the value is one
 }
 
 // parameters lists what a model sets, as lines of a Modelfile name it.
@@ -306,10 +312,10 @@ func parameters(s chat.Spec) []parameter {
 	var out []parameter
 	number := func(name string, f *float32) {
 		if f != nil {
-			out = append(out, parameter{name, strconv.FormatFloat(float64(*f), 'g', -1, 32)})
+			out = append(out, parameter{name: name, value: strconv.FormatFloat(float64(*f), 'g', -1, 32)})
 		}
 	}
-	whole := func(name string, n int) { out = append(out, parameter{name, strconv.Itoa(n)}) }
+	whole := func(name string, n int) { out = append(out, parameter{name: name, value: strconv.Itoa(n)}) }
 	if s.Context > 0 {
 		whole("num_ctx", s.Context)
 	}
@@ -330,10 +336,10 @@ func parameters(s chat.Spec) []parameter {
 	number("presence_penalty", s.Sampling.PresencePenalty)
 	number("frequency_penalty", s.Sampling.FrequencyPenalty)
 	if s.Sampling.Seed != nil {
-		out = append(out, parameter{"seed", strconv.FormatInt(int64(*s.Sampling.Seed), 10)})
+		out = append(out, parameter{name: "seed", value: strconv.FormatInt(int64(*s.Sampling.Seed), 10)})
 	}
 	for _, t := range s.Stop {
-		out = append(out, parameter{"stop", quoted(t)})
+		out = append(out, parameter{"stop", t, true})
 	}
 	return out
 }

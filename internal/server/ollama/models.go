@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -205,7 +206,11 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 	}
 	var b strings.Builder
 	for _, p := range parameters(s) {
-		fmt.Fprintf(&b, "%-30s %s\n", p.name, p.value)
+		value := p.value
+		if p.text { // one line each, as with Ollama
+			value = strconv.Quote(value)
+		}
+		fmt.Fprintf(&b, "%-30s %s\n", p.name, value)
 	}
 	out.Parameters = strings.TrimSuffix(b.String(), "\n")
 	for _, m := range s.Messages {

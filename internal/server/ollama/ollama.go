@@ -102,6 +102,7 @@ func (d *dialect) Routes() []server.Route {
 		{Method: "GET", Path: "/api/ps", Scope: auth.Infer, Summary: "The models that are loaded", Answer: modelsAnswer[loaded]{}, Handle: d.ps},
 		{Method: "POST", Path: "/api/show", Scope: auth.Infer, Body: showTable, Answers: []int{404}, Summary: "All about a model", Answer: shown{}, Handle: d.show},
 		{Method: "GET", Path: "/api/version", Summary: "The version of the API, as a version of Ollama, and that of this server", Answer: versionAnswer{}, Handle: d.version},
+		{Method: "POST", Path: "/api/me", Scope: auth.Infer, Summary: "Who is signed in at ollama.com: nobody, as with Ollama before a sign-in", Answer: map[string]any{}, Handle: d.me},
 		{Method: "POST", Path: "/api/embed", Scope: auth.Infer, Body: embedTable, Objects: runObjects, Answers: []int{404}, Summary: "Embeddings of texts: no model here makes any yet, so this answers an error", Handle: d.embed},
 		{Method: "POST", Path: "/api/embeddings", Scope: auth.Infer, Body: embeddingsTable, Objects: runObjects, Answers: []int{404}, Summary: "The older form of /api/embed, with the same answer", Handle: d.embeddings},
 	}
@@ -118,6 +119,12 @@ func (d *dialect) root(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, err := w.Write([]byte(banner))
 	return err
+}
+
+// me answers as Ollama's server does where nobody is signed in: clients hide what belongs to the cloud then.
+func (d *dialect) me(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	return &chat.Error{Kind: chat.Unauthorized, Msg: "unauthorized: this server has no accounts, and nobody is signed in at ollama.com"}
 }
 
 type versionAnswer struct {

@@ -236,7 +236,7 @@ func TestRefusedMakings(t *testing.T) {
 		{"/api/create", `{"model":"a","modelfile":"FROM scripted\nPARAMETER temperature 1","parameters":{"top_k":3}}`, "parameters: a modelfile was given, too"},
 		{"/api/create", `{"model":"a","modelfile":"FROM scripted","system":"x"}`, "system: a modelfile was given, too"},
 		{"/api/create", `{"model":"a","modelfile":"FROM scripted","license":["x"]}`, "license: a modelfile was given, too"},
-		{"/api/create", `{"model":"a","modelfile":"FROM scripted\nSYSTEM \"\"\"b\"\"\" c"}`, "behind the closing"},
+		{"/api/create", `{"model":"a","modelfile":"FROM scripted\nSYSTEM \"\"\"b\"\"\" c"}`, "no line ends with the closing"},
 		{"/api/create", `{"model":"a","from":"scripted","template":"{{ if .System }}x{{ end }}"}`, "template: this is no template in Jinja"},
 		{"/api/create", `{"model":"a","from":"scripted","template":"{{- if .System -}}x{{- end -}}"}`, "template: this is no template in Jinja"},
 		{"/api/copy", `{"source":"scripted","destination":"a:b:c"}`, "destination: "},
@@ -275,5 +275,36 @@ func TestShowOfADamagedModel(t *testing.T) {
 	}
 	if show := r.ok(t, "POST", "/api/show", `{"model":"torn"}`).Body; !strings.Contains(show, `"completion"`) {
 		t.Errorf("the repaired file is not read again: %s", show)
+	}
+}
+
+// TestModelfilesGoRound makes a model of texts that are hard to quote, and another one of its Modelfile: both are the same.
+func TestModelfilesGoRound(t *testing.T) {
+	for i, text := range []string{"He said \"yes\"", "\"", "\"\"\"", "two\nlines", "\n", " a\r\nb \n\"", "{# \"x\" #}\n{{ messages[0].content }}\"\"\""} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			r := newRoom(t)
+			body, err := json.Marshal(map[string]any{
+				"model": "one", "from": "scripted", "stream": false, "system": text, "template": text, "license": text,
+				"parameters": map[string]any{"stop": []string{text, "x"}, "top_k": 7, "seed": -5},
+				"messages":   []map[string]string{{"role": "user", "content": text}, {"role": "assistant", "content": text}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.ok(t, "POST", "/api/create", string(body))
+			one := r.ok(t, "POST", "/api/show", `{"model":"one"}`).JSON(t)
+			file := strings.Replace(one["modelfile"].(string), "\nFROM "+r.Path+"\n", "\nFROM scripted\n", 1)
+			body, err = json.Marshal(map[string]any{"model": "two", "modelfile": file, "stream": false})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.ok(t, "POST", "/api/create", string(body))
+			two := r.ok(t, "POST", "/api/show", `{"model":"two"}`).JSON(t)
+			for _, key := range []string{"system", "template", "license", "parameters", "messages"} {
+				if a, b := fmt.Sprint(one[key]), fmt.Sprint(two[key]); a != b || !strings.Contains(a, strings.Trim(fmt.Sprintf("%q", text), `"`)) && !strings.Contains(a, text) {
+					t.Errorf("%s: %q, of its Modelfile %q", key, a, b)
+				}
+			}
+		})
 	}
 }

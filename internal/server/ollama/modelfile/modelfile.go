@@ -31,7 +31,11 @@ func (e *Error) Error() string { return fmt.Sprintf("Modelfile line %d: %s", e.L
 
 // Parse reads a Modelfile. Its errors are *Error.
 func Parse(text string) ([]Line, error) {
-	p := &parser{rest: strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")}
+	text = strings.TrimPrefix(text, "\ufeff")
+	if strings.Count(text, "\n") == strings.Count(text, "\r\n") { // else a \r belongs to a text
+		text = strings.ReplaceAll(text, "\r\n", "\n")
+	}
+	p := &parser{rest: text}
 	var out []Line
 	from := false
 	for p.rest != "" {
@@ -102,25 +106,52 @@ func (p *parser) word() string {
 	return w
 }
 
-// value takes the rest of the line, or a text in quotes, which may go over several lines; or it says what is wrong.
+// value takes the rest of the line, or a text in quotes, which may go over several lines; or it says what is wrong. As
+// in Ollama, a text in quotes ends at the first end of a line that has the closing quotes before it: what is quoted may
+// have quotes itself, and end in them.
 func (p *parser) value() (text, problem string) {
-	if body, ok := strings.CutPrefix(p.rest, `"""`); ok {
-		text, after, closed := strings.Cut(body, `"""`)
-		if !closed {
-			return "", `the text that begins here has no closing """`
+	fence := ""
+	for _, f := range []string{`"""`, `"`} {
+		if strings.HasPrefix(p.rest, f) {
+			fence = f
+			break
 		}
-		if behind := strings.TrimSpace(firstLine(after)); behind != "" {
-			return "", fmt.Sprintf(`behind the closing """ of the text that begins here stands %q`, behind)
-		}
-		p.line += strings.Count(text, "\n")
-		p.rest = after
+	}
+	if fence == "" {
+		line := strings.TrimSpace(firstLine(p.rest))
 		p.skipLine()
-		return text, ""
+		return line, ""
 	}
-	line := strings.TrimSpace(firstLine(p.rest))
-	p.skipLine()
-	if len(line) >= 2 && line[0] == '"' && line[len(line)-1] == '"' {
-		line = line[1 : len(line)-1]
+	body := p.rest[len(fence):]
+	for from := 0; ; {
+		end := len(body)
+		if n := strings.IndexByte(body[from:], '\n'); n >= 0 {
+			end = from + n
+		}
+		if text, closed := strings.CutSuffix(strings.TrimRight(body[:end], " \t\r"), fence); closed {
+			p.line += strings.Count(text, "\n")
+			p.rest = body[end:]
+			p.skipLine()
+			return text, ""
+		}
+		if end == len(body) {
+			return "", "no line ends with the closing " + fence + " of the text that begins here"
+		}
+		from = end + 1
 	}
-	return line, ""
+}
+
+// Quote writes a text so that Parse, and Ollama's own reader, read it as it is. ok is false where that cannot be: a
+// text of several lines one of which, but not the last, ends in three quotes.
+func Quote(text string) (quoted string, ok bool) {
+	if !strings.ContainsAny(text, "\n\"") {
+		return `"` + text + `"`, true
+	}
+	lines := strings.Split(text, "\n")
+	for _, line := range lines[:len(lines)-1] {
+		if strings.HasSuffix(strings.TrimRight(line, " \t\r"), `"""`) {
+			return "", false
+		}
+	}
+	return `"""` + text + `"""`, true
 }
