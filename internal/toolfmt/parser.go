@@ -25,6 +25,7 @@ type Parser struct {
 	cand    *candidate
 	tail    *block // behind a call: its marks may close or more calls follow
 	fenced  bool   // the fence around them is still open
+	braced  bool   // the call's JSON was opened by two braces: one more may close it
 	trim    bool   // behind a mark of reasoning, whose white space is not text
 	channel *channel
 
@@ -249,6 +250,8 @@ func (p *Parser) stepCandidate(eof bool) bool {
 		p.buf = c.lead + c.s
 		p.span("call", len(c.lead)+n)
 		p.kind, p.fresh, p.line, p.last = Text, true, true, 0
+		j, isJSON := c.js.(*jsonCall)
+		p.braced = isJSON && j.r.brace
 		p.tail = c.blk
 		if p.tail == nil {
 			p.tail = &bareBlock
@@ -374,10 +377,12 @@ func (p *Parser) stepTail(eof bool) bool {
 		p.span("call", i)
 		return false
 	}
-	if strings.IndexByte("}])", rest[0]) >= 0 && i == 0 { // one bracket too many
-		p.span("call", 1)
+	if strings.IndexByte("}])", rest[0]) >= 0 && i == 0 || p.braced && rest[0] == '}' { // one bracket too many
+		p.span("call", i+1)
+		p.braced = false
 		return true
 	}
+	p.braced = false
 	closes := p.closes
 	if p.fenced {
 		closes = append([]string{"```"}, closes...)

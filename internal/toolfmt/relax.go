@@ -8,8 +8,8 @@ import (
 
 // relaxer reads JSON as small models write it, byte by byte, and writes strict JSON. What is strict already
 // passes unchanged. It repairs what has one meaning only: trailing and missing commas, quotes of other kinds,
-// Python's words, keys without quotes, comments, raw control characters and unknown escapes in strings. All
-// else makes it fail at the byte that it cannot place.
+// Python's words, keys without quotes, comments, raw control characters and unknown escapes in strings, doubled
+// braces. All else makes it fail at the byte that it cannot place.
 type relaxer struct {
 	out   []byte
 	stack []level
@@ -22,13 +22,15 @@ type relaxer struct {
 	comma bool   // a comma was read and is not written yet
 	held  []byte // white space after that comma
 	back  relaxState
-	start int // of the current string or word in out
+	start int  // of the current string or word in out
+	brace bool // a second brace may close the doubled object before
 	watch watcher
 }
 
 // level is one open object or array.
 type level struct {
 	object bool
+	double bool   // opened by two braces, as templates of Python's format write one
 	key    string // the current member's
 	start  int    // where the object or array begins in out
 }
@@ -144,6 +146,10 @@ func (r *relaxer) token(c byte) bool {
 		if c == '}' {
 			return r.close(c)
 		}
+		if top := &r.stack[len(r.stack)-1]; c == '{' && !r.comma && !top.double && strings.TrimSpace(string(r.out[top.start:])) == "{" {
+			top.double = true
+			return true
+		}
 		r.sep()
 		r.start = len(r.out)
 		r.isKey = true
@@ -165,7 +171,11 @@ func (r *relaxer) token(c byte) bool {
 		return true
 	case wantNext:
 		top := &r.stack[len(r.stack)-1]
+		second := r.brace && c == '}'
+		r.brace = false
 		switch {
+		case second:
+			return true
 		case c == ',':
 			if r.comma {
 				return r.fail()
@@ -235,6 +245,7 @@ func (r *relaxer) close(c byte) bool {
 	r.out = append(append(r.out, r.held...), c)
 	r.held = r.held[:0]
 	r.stack = r.stack[:len(r.stack)-1]
+	r.brace = top.double
 	r.endValue(top.start)
 	return true
 }
@@ -536,7 +547,8 @@ func relax(s string) (string, bool) {
 	var r relaxer
 	for i := 0; i < len(s); i++ {
 		if !r.push(s[i]) {
-			if r.state == finished && strings.Trim(s[i:], " \n\t\r") == "" {
+			rest := strings.TrimSpace(s[i:])
+			if r.state == finished && (rest == "" || r.brace && rest == "}") {
 				break
 			}
 			return "", false

@@ -213,16 +213,17 @@ func (p *Parser) inFence(i, at int, word string, eof bool) decision {
 	return nothing
 }
 
-// mayBeJSON looks at the first bytes of what may be calls in JSON: an object with a key, or a list that begins
-// with one. began means that it may.
+// mayBeJSON looks at the first bytes of what may be calls in JSON: an object with a key, perhaps in doubled braces, or
+// a list that begins with one. began means that it may.
 func (p *Parser) mayBeJSON(s string, eof bool) decision {
 	i := 0
 	for i < len(s) && (s[i] == '[' && i == 0 || isSpace(s[i])) {
 		i++
 	}
 	if i < len(s) && s[i] == '{' {
-		for i++; i < len(s) && isSpace(s[i]); {
-			i++
+		i = skipSpace(s, i+1)
+		if i < len(s) && s[i] == '{' { // doubled braces
+			i = skipSpace(s, i+1)
 		}
 		if i < len(s) {
 			c := s[i]
@@ -246,7 +247,7 @@ func (p *Parser) lookBare(i int, s string, line, eof bool) decision {
 	if i > 0 {
 		before = p.buf[i-1]
 	}
-	if before == '`' { // quoted code
+	if before == '`' || before == '{' { // quoted code, or inside what is none
 		return nothing
 	}
 	switch p.mayBeJSON(s, eof) {
