@@ -184,8 +184,8 @@ func TestThinkingSwitch(t *testing.T) {
 func TestForcedCalls(t *testing.T) {
 	w := servertest.New(t, servertest.Options{Script: func(p string) string {
 		switch {
-		case strings.HasSuffix(p, `{"name": "add", "arguments": `):
-			return "{\"a\": 1}}\n</tool_call>"
+		case strings.HasSuffix(p, `{"name": "add", "arguments": {`):
+			return "\"a\": 1}}\n</tool_call>"
 		case strings.HasSuffix(p, `{"name": "`):
 			return "mul\", \"arguments\": {\"b\": 2}}\n</tool_call>"
 		}
@@ -207,6 +207,34 @@ func TestForcedCalls(t *testing.T) {
 			t.Errorf("%+v: %q %v", c.choice, text, calls)
 		case c.name != "" && (len(calls) != 1 || calls[0].Name != c.name || text != "" || finish[0].Reason != chat.ToolCalls):
 			t.Errorf("%+v: %q %v %v", c.choice, text, calls, finish)
+		}
+	}
+}
+
+// TestForcedCallCannotBeTalkedAway: a tool that must be called is called, whatever the model writes where its arguments
+// should stand. A model of half a billion parameters wrote "Anna is 30".
+func TestForcedCallCannotBeTalkedAway(t *testing.T) {
+	tools := []chat.Tool{{Name: "extract", Parameters: []byte(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`)}}
+	for _, c := range []struct {
+		script, args string
+		reason       chat.Reason
+	}{
+		{"\"name\": \"Anna\"}}\n</tool_call>", `{"name": "Anna"}`, chat.ToolCalls},
+		{"\"age\": 30}}\n</tool_call>", `{"age": 30}`, chat.ToolCalls}, // not what the schema asks for, but a call
+		{"Anna is 30", `{}`, chat.Length},
+		{"", `{}`, chat.Length},
+	} {
+		w := servertest.New(t, servertest.Options{Script: func(p string) string {
+			if strings.HasSuffix(p, `{"name": "extract", "arguments": {`) {
+				return c.script
+			}
+			return "Anna is 30"
+		}})
+		for _, choice := range []chat.ToolChoice{{Mode: chat.ToolNamed, Name: "extract"}, {Mode: chat.ToolsRequired}} {
+			_, _, calls, finish, _ := run(t, w, &chat.Request{Messages: user("Anna is 30"), Tools: tools, Choice: choice})
+			if len(calls) != 1 || calls[0].Name != "extract" || calls[0].Arguments != c.args || finish[0].Reason != c.reason {
+				t.Errorf("%+v, %q: calls %v, ended by %v", choice, c.script, calls, finish[0].Reason)
+			}
 		}
 	}
 }

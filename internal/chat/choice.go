@@ -85,15 +85,8 @@ func (s *Stream) newParser() *toolfmt.Parser {
 	r := s.r
 	return s.prompt.promptFormat.format.NewParser(s.prompt.tools, toolfmt.Options{
 		SingleCall: r.SingleCall && len(s.prompt.tools) > 0, Required: r.Choice.Mode == ToolsRequired,
-		Forced: forcedName(r.Choice), InReasoning: s.prompt.inReasoning,
+		Forced: s.prompt.forced, Prefixed: s.prompt.forced != "" && s.prompt.fed != "", InReasoning: s.prompt.inReasoning,
 	})
-}
-
-func forcedName(t ToolChoice) string {
-	if t.Mode == ToolNamed {
-		return t.Name
-	}
-	return ""
 }
 
 // start hands what is known so far to the engine.

@@ -20,6 +20,7 @@ type prompt struct {
 	tools        []toolfmt.Tool // nil: the answer's calls are not looked for
 	inReasoning  bool
 	fed          string  // text that stands at the prompt's end and belongs to the answer, for the parser
+	forced       string  // the tool that must be called: the one that is named, or the only one
 	extraStops   []int32 // beside the promptFormat's
 	raw          bool
 
@@ -96,15 +97,18 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	if prefill != "" {
 		add(prefill, false)
 	}
+	if p.forced = r.Choice.Name; r.Choice.Mode == ToolsRequired && len(p.tools) == 1 {
+		p.forced = p.tools[0].Name
+	}
 	if forces(r.Choice) && prefill == "" {
-		if text, ok := f.CallPrefix(r.Choice.Name); ok {
-			before, after, found := strings.Cut(text, r.Choice.Name)
-			if r.Choice.Name == "" || !found {
+		if text, ok := f.CallPrefix(p.forced); ok {
+			before, after, found := strings.Cut(text, p.forced)
+			if p.forced == "" || !found {
 				before, after = text, ""
 			}
 			add(before, true)
-			if found && r.Choice.Name != "" {
-				add(r.Choice.Name, false)
+			if found && p.forced != "" {
+				add(p.forced, false)
 			}
 			if after != "" {
 				add(after, true)

@@ -95,7 +95,7 @@ func (p *Parser) classify(s string, eof bool) (head, status) {
 	for _, m := range []struct {
 		mark string
 		kind bodyKind
-	}{{"{", bodyJSON}, {"<function=", bodyXML}, {"<function name=", bodyXML}, {"<invoke ", bodyInvoke}, {"<｜DSML｜invoke ", bodyInvoke}, {"call:", bodyGemma}} {
+	}{{"{", bodyJSON}, {"<function=", bodyXML}, {"<function ", bodyXML}, {"<invoke ", bodyInvoke}, {"<｜DSML｜invoke ", bodyInvoke}, {"call:", bodyGemma}} {
 		if strings.HasPrefix(rest, m.mark) {
 			return head{kind: m.kind, at: i}, accepted
 		}

@@ -148,27 +148,34 @@ func (t *toolInfo) flatFits(flat []member, fit bool) bool {
 	return !fit || len(flat) > 0 || len(t.props) == 0
 }
 
-// fromText makes the JSON value of an argument that was written as plain text.
-func (t *toolInfo) fromText(key, text string) member {
+// fromText makes the JSON value of an argument that was written as plain text. Nothing, or a word for nothing, is no
+// value of a type other than string: ok is false where the argument may be left out.
+func (t *toolInfo) fromText(key, text string) (m member, ok bool) {
 	k := t.key(key)
 	p := t.props[k]
 	switch {
 	case p != nil && p.onlyString():
-		return member{k, p.enumCase(quote(text))}
+		return member{k, p.enumCase(quote(text))}, true
 	case p != nil && len(p.types) > 0:
 		if v := p.fromText(text, ""); v != "" {
-			return member{k, v}
+			return member{k, v}, true
 		}
-		return member{k, quote(text)}
+		if !p.allows("string") && oneOf(strings.ToLower(strings.TrimSpace(text)), nothingWords) {
+			return member{k, "null"}, t.requires(k) || p.allows("null")
+		}
+		return member{k, quote(text)}, true
 	}
 	s := strings.TrimSpace(text)
 	if s != "" && (s[0] == '{' || s[0] == '[') {
 		if v, ok := relax(s); ok {
-			return member{k, v}
+			return member{k, v}, true
 		}
 	}
 	if v, ok := literal(s); ok {
-		return member{k, v}
+		return member{k, v}, true
 	}
-	return member{k, quote(text)}
+	return member{k, quote(text)}, true
 }
+
+// nothingWords stand, in lower case, where a model has no value to give.
+var nothingWords = []string{"", "none", "null", "nil", "undefined"}

@@ -10,7 +10,7 @@ type spec struct {
 	archs  []string // architectures or parts of names that tell it where nothing else does
 	blocks []block  // the marks of its calls, beside the universal ones
 	stops  []string // control tokens that end a turn
-	prefix string   // text before the arguments of a forced call; NAME stands for the name
+	prefix string   // a forced call up to its first argument, the bracket before it included; NAME stands for the name
 	think  think    // reasoning marks, where the template has none that are known
 	// callText is how an earlier call is written where the template writes none: NAME stands for the quoted
 	// name, ARGS for the arguments, PYTHON for the whole as Python. Empty means Hermes' tags.
@@ -36,7 +36,7 @@ var (
 	pythonTag   = block{"<|python_tag|>", ""}
 )
 
-const hermesPrefix = "<tool_call>\n{\"name\": \"NAME\", \"arguments\": "
+const hermesPrefix = "<tool_call>\n{\"name\": \"NAME\", \"arguments\": {"
 
 // specs are in order of precedence: what is more particular stands first. The last is for models that
 // nothing is known of.
@@ -47,7 +47,7 @@ var specs = []spec{
 		vocab:   []string{"<|channel|>", "<|constrain|>"},
 		archs:   []string{"gpt-oss", "gptoss", "gpt_oss"},
 		stops:   []string{"<|call|>", "<|return|>"},
-		prefix:  "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>",
+		prefix:  "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{",
 		harmony: true,
 		think:   think{"<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"},
 	},
@@ -84,7 +84,7 @@ var specs = []spec{
 		archs:  []string{"deepseek2"},
 		blocks: []block{{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}, {"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"}},
 		think:  think{"<think>", "</think>"},
-		prefix: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\n",
+		prefix: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\n{",
 	},
 	{
 		name:   "kimi",
@@ -93,7 +93,7 @@ var specs = []spec{
 		archs:  []string{"kimi"},
 		blocks: []block{{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, {"<|tool_call_begin|>", "<|tool_call_end|>"}},
 		think:  think{"<think>", "</think>"},
-		prefix: "<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>",
+		prefix: "<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{",
 	},
 	{
 		name:   "minimax",
@@ -117,7 +117,7 @@ var specs = []spec{
 		marks:  []string{"[TOOL_CALLS]"},
 		vocab:  []string{"[TOOL_CALLS]"},
 		blocks: []block{{"[TOOL_CALLS]", ""}},
-		prefix: "[TOOL_CALLS] [{\"name\": \"NAME\", \"arguments\": ",
+		prefix: "[TOOL_CALLS] [{\"name\": \"NAME\", \"arguments\": {",
 	},
 	{
 		name:     "phi",
@@ -125,7 +125,7 @@ var specs = []spec{
 		vocab:    []string{"<|tool_call|>", "<|/tool_call|>"},
 		archs:    []string{"phi"},
 		blocks:   []block{{"<|tool_call|>", "<|/tool_call|>"}, {"functools", ""}},
-		prefix:   "<|tool_call|>[{\"name\": \"NAME\", \"arguments\": ",
+		prefix:   "<|tool_call|>[{\"name\": \"NAME\", \"arguments\": {",
 		callText: "<|tool_call|>[{\"name\": NAME, \"arguments\": ARGS}]<|/tool_call|>",
 	},
 	{
@@ -152,7 +152,7 @@ var specs = []spec{
 		archs:  []string{"llama-3", "llama3", "llama 3"},
 		blocks: []block{pythonTag, functionTag, toolCallTag},
 		stops:  []string{"<|eom_id|>"},
-		prefix: "{\"name\": \"NAME\", \"parameters\": ",
+		prefix: "{\"name\": \"NAME\", \"parameters\": {",
 		bare:   true,
 	},
 	{
@@ -283,7 +283,7 @@ var harmonyTokens = []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>
 // innerTokens stand inside calls.
 var innerTokens = []string{
 	"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "｜DSML｜", "<|tool_call_begin|>", "<|tool_call_end|>",
-	"<|tool_call_argument_begin|>", "[ARGS]", "[CALL_ID]", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<|\"|>", "<escape>",
+	"<|tool_call_argument_begin|>{", "[ARGS]", "[CALL_ID]", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<|\"|>", "<escape>",
 	"<|channel>", "<channel|>",
 }
 

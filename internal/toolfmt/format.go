@@ -100,8 +100,8 @@ func (f *Format) OpensReasoning(prompt string) bool {
 }
 
 // CallPrefix returns text that, put behind the prompt and fed to the parser first, makes the model go on with
-// the arguments of a call of the named tool: a way to force a call. With an empty name it stops before the
-// name. ok is false where the format has no such text.
+// the arguments of a call of the named tool, behind the bracket that opens them: a way to force a call, see
+// Options.Prefixed. With an empty name it stops before the name. ok is false where the format has no such text.
 func (f *Format) CallPrefix(name string) (text string, ok bool) { return f.spec.callPrefix(name) }
 
 // Render renders a conversation with the model's template. It is Input and then Template.Render.

@@ -62,11 +62,14 @@ func (p *Parser) channelText(eof bool) bool {
 		p.channel.content, p.kind = false, Text
 		return p.buf != ""
 	}
-	n := len(p.buf)
-	if !eof {
-		n -= heldBack(p.buf, harmonyEnds)
+	held := heldBack(p.buf, harmonyEnds)
+	if eof && held < halfMark {
+		held = 0
 	}
-	p.text(n)
+	p.text(len(p.buf) - held)
+	if eof {
+		p.span("mark", held)
+	}
 	return false
 }
 

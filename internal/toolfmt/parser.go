@@ -11,6 +11,7 @@ type Parser struct {
 	opt    Options
 	tools  *toolIndex // nil when none are offered
 	forced *toolInfo
+	prefix string  // what the output begins with: see Options.Prefixed
 	blocks []block // whose opening marks are looked for
 	closes []string
 	first  [256]bool // bytes with which something may begin inside a line
@@ -74,6 +75,9 @@ func (f *Format) NewParser(tools []Tool, opt Options) *Parser {
 		p.forced = p.tools.exact[opt.Forced]
 		if p.forced == nil && opt.Required && len(p.tools.list) == 1 {
 			p.forced = p.tools.list[0]
+		}
+		if p.forced != nil && opt.Prefixed {
+			p.prefix, _ = f.CallPrefix(p.forced.name)
 		}
 		p.blocks = append(append(p.blocks, f.blocks...), universal...)
 		for _, b := range p.blocks {
@@ -259,12 +263,69 @@ func (p *Parser) stepCandidate(eof bool) bool {
 		return true
 	}
 	p.cand = nil
+	if p.owed() {
+		return p.callAnyway(c)
+	}
 	n = min(max(1, n), len(c.s))
 	raw := c.lead + c.s[:n]
 	p.buf = c.s[n:]
 	p.openFence(c.lead)
 	p.write(raw)
 	return true
+}
+
+// owed tells that the prompt began a call which has not come out yet.
+func (p *Parser) owed() bool { return p.prefix != "" && p.calls == 0 }
+
+// callAnyway sends out a call that the prompt began and that could not be read, with the arguments that could.
+func (p *Parser) callAnyway(c *candidate) bool {
+	p.buf = c.lead + c.s
+	n := min(len(p.prefix), len(p.buf))
+	var args []member
+	if p.prefix[len(p.prefix)-1] == '{' && c.kind != bodyGemma {
+		var k int
+		args, k = firstMembers(p.buf[n:])
+		n += k
+	}
+	p.span("call", n)
+	p.kind, p.fresh, p.line, p.last = Text, true, true, 0
+	p.startCall(p.forced.name)
+	p.callArgs(object(p.forced.shape(args)))
+	p.endCall(true)
+	if p.channel != nil {
+		p.channel.content = true
+	}
+	return true
+}
+
+// firstMembers reads the members of an object behind its brace, as far as they are whole: n bytes of s.
+func firstMembers(s string) (ms []member, n int) {
+	w := &memberWatch{}
+	w.r.watch = w
+	w.r.push('{')
+	for i := 0; i < len(s) && w.r.push(s[i]); i++ {
+		if len(w.ms) > len(ms) {
+			ms, n = w.ms, i
+			if strings.IndexByte(",}]", s[i]) >= 0 {
+				n++
+			}
+		}
+	}
+	return ms, n
+}
+
+// memberWatch collects the members of the outermost object.
+type memberWatch struct {
+	r  relaxer
+	ms []member
+}
+
+func (w *memberWatch) begin(int, string, byte) {}
+
+func (w *memberWatch) end(depth int, key string, value []byte) {
+	if depth == 1 {
+		w.ms = put(w.ms, member{key, string(value)})
+	}
 }
 
 // streamed reads a call's body in steps. s begins where the body does, less what settle has let go of.
@@ -323,7 +384,7 @@ func (p *Parser) advance(c *candidate, eof bool) (n int, st status) {
 		c.body, c.kind = skip+h.at, h.kind
 		switch h.kind {
 		case bodyJSON, bodyNamed:
-			c.js = newJSONCall(p, c.fit, h.tool)
+			c.js = newJSONCall(p, c.fit && !p.owed(), h.tool)
 		case bodyXML:
 			c.js = &xmlCall{p: p, tags: functionTags}
 		case bodyInvoke:
@@ -397,7 +458,10 @@ func (p *Parser) stepTail(eof bool) bool {
 		}
 	}
 	for _, m := range closes {
-		if partial(rest, m) && !eof {
+		if partial(rest, m) {
+			if eof { // cut inside the mark
+				p.span("call", len(p.buf))
+			}
 			return false
 		}
 	}

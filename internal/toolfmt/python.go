@@ -212,7 +212,7 @@ func (p *Parser) pythonCall(r *pyReader, bare bool) (found, bool) {
 		ms = put(ms, m)
 	}
 	ms = t.shape(ms)
-	return found{t, ms}, !bare || t.fits(ms)
+	return found{t, ms}, !bare || p.owed() || t.fits(ms)
 }
 
 // pythonArg reads key=value. A value alone is taken where the tool has only one argument that it can be.

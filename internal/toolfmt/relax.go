@@ -547,7 +547,7 @@ func relax(s string) (string, bool) {
 	var r relaxer
 	for i := 0; i < len(s); i++ {
 		if !r.push(s[i]) {
-			rest := strings.TrimSpace(s[i:])
+			rest := strings.Trim(s[i:], " \n\t\r")
 			if r.state == finished && (rest == "" || r.brace && rest == "}") {
 				break
 			}

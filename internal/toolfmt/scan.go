@@ -74,6 +74,13 @@ func (p *Parser) look(i int, line, eof bool) decision {
 	} else if w {
 		return wait
 	}
+	if eof && line && len(s) >= halfMark && (c == '<' || c == '[') {
+		for _, b := range p.blocks {
+			if partial(s, b.open) {
+				return p.dropHalf(i)
+			}
+		}
+	}
 	if p.kind == Reasoning {
 		return nothing
 	}
@@ -97,6 +104,17 @@ func (p *Parser) start(at, body int, c *candidate) {
 	p.begin(body-n, c)
 }
 
+// halfMark is how much of a mark must stand at the end of an output to be taken for one that was cut: such a piece is no
+// content. Less may be a sign of its own.
+const halfMark = 3
+
+// dropHalf ends the text before the piece of a mark at buf[i].
+func (p *Parser) dropHalf(i int) decision {
+	p.text(p.trimmed(i))
+	p.span("mark", len(p.buf))
+	return began
+}
+
 func (p *Parser) lookThink(i int, s string, eof bool) decision {
 	t := p.f.think
 	if p.kind == Reasoning {
@@ -109,10 +127,7 @@ func (p *Parser) lookThink(i int, s string, eof bool) decision {
 			p.kind, p.trim, p.fresh, p.line = Text, true, true, true
 			return began
 		}
-		if partial(s, t.close) && !eof {
-			return wait
-		}
-		return nothing
+		return p.half(i, s, t.close, eof)
 	}
 	if t.open == "" || !p.fresh || strings.TrimSpace(p.buf[:i]) != "" {
 		return nothing
@@ -123,8 +138,18 @@ func (p *Parser) lookThink(i int, s string, eof bool) decision {
 		p.kind, p.trim = Reasoning, true
 		return began
 	}
-	if partial(s, open) && !eof {
+	return p.half(i, s, open, eof)
+}
+
+// half decides on what may be the beginning of a mark, at buf[i].
+func (p *Parser) half(i int, s, mark string, eof bool) decision {
+	switch {
+	case !partial(s, mark):
+		return nothing
+	case !eof:
 		return wait
+	case len(s) >= halfMark:
+		return p.dropHalf(i)
 	}
 	return nothing
 }

@@ -71,8 +71,11 @@ type Event struct {
 
 // Options are what a parser needs to know of one request.
 type Options struct {
-	SingleCall  bool   // at most one call; what follows it is text, see Parser.Done
-	Forced      string // name of the tool that must be called, if one must: its arguments alone are a call
-	Required    bool   // some tool must be called: with one tool, its arguments alone are a call
-	InReasoning bool   // the prompt ended inside reasoning, see Format.OpensReasoning
+	SingleCall bool   // at most one call; what follows it is text, see Parser.Done
+	Forced     string // name of the tool that must be called, if one must: its arguments alone are a call
+	Required   bool   // some tool must be called: with one tool, its arguments alone are a call
+	// Prefixed tells that the output begins with Format.CallPrefix of the forced tool. Then it is a call whatever the
+	// model makes of it: one that cannot be read is Cut, with the arguments that could be, and the rest is text.
+	Prefixed    bool
+	InReasoning bool // the prompt ended inside reasoning, see Format.OpensReasoning
 }

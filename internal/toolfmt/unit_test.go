@@ -276,12 +276,38 @@ func TestCallPrefix(t *testing.T) {
 		if rest == "" {
 			rest = `{"location": "Oslo"}}`
 		}
+		rest = strings.TrimPrefix(rest, "{") // it stands in the prefix
 		o := parse(t, f, everyday, Options{Forced: "get_weather"}, prefix, rest)
 		if len(o.calls) != 1 || !sameCall(t, o.calls[0], `get_weather{"location": "Oslo"}`) || o.text != "" {
 			t.Errorf("%s: %q gave %s", name, prefix+rest, o)
 		}
+		for _, rest := range []string{"", "Anna is 30", rest[:len(rest)/2]} { // it is a call whatever the model writes
+			o := parse(t, f, everyday, Options{Forced: "get_weather", Prefixed: true}, prefix, rest)
+			if len(o.calls) != 1 || rest == "Anna is 30" && (o.calls[0] != "get_weather{}" || !o.cut || o.text != rest) || rest == "" && o.text != "" {
+				t.Errorf("%s: %q gave %s, want one call", name, prefix+rest, o)
+			}
+		}
 		if _, ok := f.CallPrefix(""); !ok {
 			t.Errorf("%s: no prefix without a name", name)
+		}
+	}
+}
+
+// TestPrefixedCallKeepsWhatCouldBeRead: a call that the prompt began has the arguments that are whole; a tool's schema
+// does not decide whether it is a call.
+func TestPrefixedCallKeepsWhatCouldBeRead(t *testing.T) {
+	for _, c := range []struct{ family, rest, call, text string }{
+		{"hermes", `"location": "Oslo", "days": 3, "unit" celsius}}`, `get_weather{"location": "Oslo", "days": 3}`, ""},
+		{"llama3", `"location": "Oslo", "unit" celsius}}`, `get_weather{"location": "Oslo"}`, ""},
+		{"qwen3-coder", "<parameter=days>\n3\n</parameter>\nAnna", `get_weather{"days": 3}`, "Anna"},
+		{"llama3", `"days": "3"}}`, `get_weather{"days": 3}`, ""}, // the location is missing
+		{"gemma3", "days=3)\n```", `get_weather{"days": 3}`, ""},
+	} {
+		f := formatNamed(t, c.family)
+		prefix, _ := f.CallPrefix("get_weather")
+		o := parseSplit(t, f, everyday, Options{Forced: "get_weather", Prefixed: true}, prefix+c.rest)
+		if len(o.calls) != 1 || o.calls[0] != c.call || o.text != c.text {
+			t.Errorf("%s: %q gave %s, want %s and text %q", c.family, c.rest, o, c.call, c.text)
 		}
 	}
 }

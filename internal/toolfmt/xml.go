@@ -2,25 +2,99 @@ package toolfmt
 
 import "strings"
 
-// attribute returns the value behind NAME= in a tag's text, with or without quotes.
-func attribute(tag, name string) (string, bool) {
-	i := strings.Index(tag, name+"=")
-	if i < 0 {
-		return "", false
-	}
-	v := tag[i+len(name)+1:]
-	if v != "" && (v[0] == '"' || v[0] == '\'') {
-		end := strings.IndexByte(v[1:], v[0])
-		if end < 0 {
-			return "", false
-		}
-		return v[1 : 1+end], true
-	}
-	if end := strings.IndexAny(v, " >"); end >= 0 {
-		v = v[:end]
-	}
-	return v, v != ""
+// A tag is what stands between a mark like <parameter and its >.
+type tag struct {
+	name  string
+	flag  string // of the attribute string="…"
+	typed bool   // it has that attribute
 }
+
+// maxTag bounds a tag, in bytes.
+const maxTag = 300
+
+// readTag reads a tag behind its mark, at s[i]: =NAME or name="NAME", with white space and line breaks anywhere.
+// Models forget the >; then the tag ends behind the name. known tells names that may be meant. end is where the text
+// behind the tag begins.
+func readTag(s string, i int, known func(string) bool, eof bool) (t tag, end int, st status) {
+	k := strings.IndexAny(s[i:], "<>")
+	if k < 0 {
+		if k = len(s) - i; k <= maxTag && !eof {
+			return t, 0, more
+		}
+	}
+	k = min(k, maxTag)
+	body, end := s[i:i+k], i+k
+	t, n := parseTag(body, known)
+	if end < len(s) && s[end] == '>' {
+		if n == len(body) {
+			return t, end + 1, accepted
+		}
+		words := strings.Fields(strings.Trim(body, "= \n\r\t\"'")) // a name in pieces
+		for _, sep := range []string{"", "_"} {
+			if name := strings.Join(words, sep); known(name) {
+				return tag{name: name}, end + 1, accepted
+			}
+		}
+	}
+	if end = i + n; end == len(s) || !known(t.name) {
+		return t, i + k, rejected // cut inside the tag, or text
+	}
+	for end < len(s) && (s[end] == ' ' || s[end] == '\t') {
+		end++
+	}
+	return t, end, accepted
+}
+
+// parseTag reads a tag's text as far as it can be one: n bytes.
+func parseTag(body string, known func(string) bool) (t tag, n int) {
+	i := skipSpace(body, 0)
+	if i < len(body) && body[i] == '=' {
+		t.name, n = tagValue(body, i+1)
+	}
+	for {
+		i = skipSpace(body, n)
+		if i == len(body) {
+			return t, i
+		}
+		k := i
+		for k < len(body) && isNameByte(body[k]) {
+			k++
+		}
+		word, eq := body[i:k], skipSpace(body, k)
+		switch {
+		case k > i && eq < len(body) && body[eq] == '=':
+			v, end := tagValue(body, eq+1)
+			if word == "string" {
+				t.flag, t.typed = v, true
+			} else if t.name == "" && word == "name" {
+				t.name = v
+			}
+			n = end
+		case k > i && t.name == "" && known(word):
+			t.name, n = word, k
+		default:
+			return t, n
+		}
+	}
+}
+
+// tagValue reads what stands behind an equals sign, with or without quotes.
+func tagValue(s string, i int) (v string, end int) {
+	i = skipSpace(s, i)
+	if i < len(s) && (s[i] == '"' || s[i] == '\'') {
+		if k := strings.IndexByte(s[i+1:], s[i]); k >= 0 {
+			return strings.TrimSpace(s[i+1 : i+1+k]), i + k + 2
+		}
+	}
+	end = i
+	for end < len(s) && !isSpace(s[end]) {
+		end++
+	}
+	return strings.Trim(s[i:end], `"'`), end
+}
+
+// plainKey tells whether a name that is not declared may be a key: markup is none.
+func plainKey(s string) bool { return s != "" && !strings.ContainsAny(s, "<>=\"'/\n\r") }
 
 // trimLines takes one line break off each end: the format puts it there.
 func trimLines(v string) string {
@@ -38,8 +112,8 @@ type tagNames struct {
 var (
 	functionTags = tagNames{"<function", "</function>", "<parameter", "</parameter>", []string{"</tool_call>"}}
 	paramTags    = tagNames{"<function", "</function>", "<param ", "</param>", []string{"</tool_call>"}}
-	invokeTags   = tagNames{"<invoke ", "</invoke>", "<parameter ", "</parameter>", []string{"</minimax:tool_call>", "</function_calls>"}}
-	dsmlTags     = tagNames{"<｜DSML｜invoke ", "</｜DSML｜invoke>", "<｜DSML｜parameter ", "</｜DSML｜parameter>", []string{"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"}}
+	invokeTags   = tagNames{"<invoke ", "</invoke>", "<parameter", "</parameter>", []string{"</minimax:tool_call>", "</function_calls>"}}
+	dsmlTags     = tagNames{"<｜DSML｜invoke ", "</｜DSML｜invoke>", "<｜DSML｜parameter", "</｜DSML｜parameter>", []string{"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"}}
 )
 
 // put adds a member; one that repeats a key takes its place.
@@ -92,46 +166,6 @@ func relaxAny(s string) (string, bool) {
 	return v, v != "" && validJSON(v)
 }
 
-// valueEnd finds where a value ends: at the closing tag that another tag of the call follows, for code may
-// hold such a tag itself. It returns where the text goes on behind it, too.
-func valueEnd(s string, from int, tags tagNames, eof bool) (end, next int, st status) {
-	follow := append([]string{tags.param, tags.callEnd}, tags.ends...)
-	for at := from; ; {
-		i := strings.Index(s[at:], tags.paramEnd)
-		if i < 0 {
-			break
-		}
-		end, next = at+i, at+i+len(tags.paramEnd)
-		rest := s[skipSpace(s, next):]
-		if rest == "" && eof {
-			return end, next, accepted
-		}
-		for _, f := range follow {
-			if strings.HasPrefix(rest, f) {
-				return end, next, accepted
-			}
-			if partial(rest, f) && !eof {
-				return 0, 0, more
-			}
-		}
-		at = next
-	}
-	if !eof {
-		return 0, 0, more
-	}
-	// the closing tag is missing: the value ends before the next tag that stands on a line of its own
-	best := -1
-	for _, f := range follow {
-		if i := strings.Index(s[from:], "\n"+f); i >= 0 && (best < 0 || i < best) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return 0, 0, rejected
-	}
-	return from + best, from + best, accepted
-}
-
 // readArgTags reads NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>…
 func (p *Parser) readArgTags(s string, eof bool) ([]found, int, status) {
 	k := 0
@@ -171,7 +205,9 @@ func (p *Parser) readArgTags(s string, eof bool) ([]found, int, status) {
 			}
 			return nil, len(s), more
 		}
-		ms = put(ms, t.fromText(strings.TrimSpace(key), value))
+		if m, ok := t.fromText(strings.TrimSpace(key), value); ok {
+			ms = put(ms, m)
+		}
 		i = len(s) - len(tail)
 	}
 }

@@ -21,6 +21,10 @@ type xmlCall struct {
 	raw     bool   // the line breaks around it are its own
 	stream  bool   // it is written as it comes
 	begun   bool   // its first line break has been looked at
+	last    byte   // of its text that is out
+	opens   int    // tags of arguments in that text
+	closes  int    // and their closing tags
+	calls   int    // and tags of calls
 }
 
 func (x *xmlCall) settle() int {
@@ -45,7 +49,7 @@ func (x *xmlCall) advance(s string, eof bool) (int, status) {
 			st, over = x.value(s, eof)
 		}
 		switch {
-		case st == rejected && x.live:
+		case st == rejected && (x.live || x.p.owed()):
 			x.finish(true)
 			return x.pos, accepted
 		case st != accepted:
@@ -58,21 +62,15 @@ func (x *xmlCall) advance(s string, eof bool) (int, status) {
 
 // opening reads the call's own tag.
 func (x *xmlCall) opening(s string, eof bool) (int, status) {
-	gt := strings.IndexByte(s, '>')
-	if gt < 0 {
-		if eof || len(s) > 300 {
-			return len(s), rejected
-		}
-		return 0, more
+	tool := func(name string) bool { return x.p.tools.resolve(name) != nil }
+	t, end, st := readTag(s, min(len(x.tags.call), len(s)), tool, eof)
+	if st != accepted {
+		return end, st
 	}
-	name, ok := attribute(s[:gt], "name")
-	if !ok {
-		name, _ = attribute(s[:gt], "function")
+	if x.tool = x.p.tools.resolve(t.name); x.tool == nil {
+		return end, rejected
 	}
-	if x.tool = x.p.tools.resolve(name); x.tool == nil {
-		return gt + 1, rejected
-	}
-	x.pos = gt + 1
+	x.pos = end
 	return 0, accepted
 }
 
@@ -83,7 +81,7 @@ func (x *xmlCall) between(s string, eof bool) (st status, over bool) {
 	}
 	i := skipSpace(s, x.pos)
 	rest := s[i:]
-	if x.tags.param == functionTags.param && len(x.ms) == 0 && strings.HasPrefix(rest, paramTags.param) {
+	if x.tags.callEnd == functionTags.callEnd && len(x.ms) == 0 && strings.HasPrefix(rest, paramTags.param) {
 		x.tags = paramTags
 	}
 	switch {
@@ -125,33 +123,57 @@ func (x *xmlCall) between(s string, eof bool) (st status, over bool) {
 
 // param reads <parameter=KEY> at s[i].
 func (x *xmlCall) param(s string, i int, eof bool) status {
-	gt := strings.IndexByte(s[i:], '>')
-	if gt < 0 {
-		if eof || len(s)-i > 300 {
-			x.pos = len(s)
-			return rejected
+	t, end, st := readTag(s, i+len(x.tags.param), x.declared, eof)
+	if st != accepted {
+		if st == rejected {
+			x.pos = end
 		}
-		return more
+		return st
 	}
-	tag := s[i : i+gt]
-	key, ok := attribute(tag, "name")
-	if !ok {
-		key, ok = attribute(tag, "parameter")
+	if t.name == "" {
+		t.name = x.soleMissing()
 	}
-	if !ok {
-		x.pos = i + gt + 1
+	if !x.declared(t.name) && !plainKey(t.name) {
+		x.pos = end
 		return rejected
 	}
-	x.flag, x.raw = attribute(tag, "string")
-	x.key, x.pos, x.inValue, x.begun = key, i+gt+1, true, false
-	k := x.tool.key(key)
+	x.flag, x.raw = t.flag, t.typed
+	x.key, x.pos, x.inValue, x.begun = t.name, end, true, false
+	x.last, x.opens, x.closes, x.calls = 0, 0, 0, 0
+	k := x.tool.key(t.name)
 	p := x.tool.props[k]
-	x.stream = p != nil && p.onlyString() && len(p.enum) == 0 && x.flag != "false" && !x.sent[k] && !has(x.ms, k)
+	x.stream = p != nil && p.onlyString() && len(p.enum) == 0 && x.flag != "false" && !x.given(k)
 	if x.stream {
 		x.goLive()
 		x.write(k, `"`)
 	}
 	return accepted
+}
+
+// declared tells whether the tool has an argument of this name.
+func (x *xmlCall) declared(name string) bool { return x.tool.props[x.tool.key(name)] != nil }
+
+// given tells whether an argument was read already.
+func (x *xmlCall) given(key string) bool { return x.sent[key] || has(x.ms, key) }
+
+// soleMissing returns the argument that one without a name must be, "" where several may be meant.
+func (x *xmlCall) soleMissing() string {
+	var required, all []string
+	for _, k := range x.tool.order {
+		if x.given(k) {
+			continue
+		}
+		if all = append(all, k); x.tool.requires(k) {
+			required = append(required, k)
+		}
+	}
+	switch {
+	case len(required) == 1:
+		return required[0]
+	case len(required) == 0 && len(all) == 1:
+		return all[0]
+	}
+	return ""
 }
 
 func has(ms []member, key string) bool {
@@ -203,7 +225,7 @@ func (x *xmlCall) value(s string, eof bool) (st status, over bool) {
 		}
 	}
 	x.begun = true
-	end, next, st := valueEnd(s, x.pos, x.tags, eof)
+	end, next, st := x.valueEnd(s, eof)
 	switch {
 	case st == accepted:
 		x.endValue(s[x.pos:end])
@@ -214,7 +236,11 @@ func (x *xmlCall) value(s string, eof bool) (st status, over bool) {
 		x.text(s[x.pos:safe])
 		x.pos = safe
 	case st == rejected && x.stream: // cut inside the string
-		x.text(s[x.pos:])
+		end := x.safe(s)
+		if mark := strings.TrimLeft(s[end:], "\r\n"); len(mark) < 2 || !x.halfMark(mark) {
+			end = len(s)
+		}
+		x.text(s[x.pos:end])
 		x.p.callArgs(`"`)
 		x.pos, x.stream = len(s), false
 	case st == rejected:
@@ -233,7 +259,10 @@ func (x *xmlCall) endValue(text string) {
 		x.p.callArgs(`"`)
 		return
 	}
-	m := x.member(text)
+	m, ok := x.member(text)
+	if !ok {
+		return
+	}
 	if !x.live {
 		x.ms = put(x.ms, m)
 		return
@@ -243,14 +272,14 @@ func (x *xmlCall) endValue(text string) {
 	}
 }
 
-// member makes an argument of a whole value.
-func (x *xmlCall) member(text string) member {
+// member makes an argument of a whole value; ok is false where it is none.
+func (x *xmlCall) member(text string) (m member, ok bool) {
 	switch {
 	case x.flag == "true":
-		return member{x.tool.key(x.key), quote(text)}
+		return member{x.tool.key(x.key), quote(text)}, true
 	case x.raw:
 		if v, ok := relaxAny(text); ok {
-			return member{x.tool.key(x.key), v}
+			return member{x.tool.key(x.key), v}, true
 		}
 	}
 	return x.tool.fromText(x.key, trimLines(text))
@@ -259,17 +288,161 @@ func (x *xmlCall) member(text string) member {
 // text sends a piece of a string out.
 func (x *xmlCall) text(s string) {
 	if s != "" {
+		x.last = s[len(s)-1]
+		x.opens += strings.Count(s, x.tags.param)
+		x.closes += strings.Count(s, x.tags.paramEnd)
+		x.calls += strings.Count(s, x.tags.call)
 		q := encode(s)
 		x.p.callArgs(q[1 : len(q)-1])
 	}
 }
 
+// follow lists the marks that may stand behind a value.
+func (x *xmlCall) follow() []string {
+	return append([]string{x.tags.param, x.tags.callEnd}, x.tags.ends...)
+}
+
+// halfMark tells whether s is the beginning of a mark that ends a value.
+func (x *xmlCall) halfMark(s string) bool {
+	for _, m := range append(x.follow(), x.tags.paramEnd) {
+		if partial(s, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// touches tells whether text of the value stands right before s[h], without a space.
+func (x *xmlCall) touches(s string, h int) bool {
+	last := x.last
+	if h > x.pos {
+		last = s[h-1]
+	}
+	return last != ' ' && last != '\t'
+}
+
+// valueEnd finds where the value that begins at x.pos ends: at the closing tag that another tag of the call follows,
+// for code may hold such a tag itself, or before what shows that its own is missing. next is where the text goes on.
+func (x *xmlCall) valueEnd(s string, eof bool) (end, next int, st status) {
+	follow := x.follow()
+	last := -1 // closing tag so far
+	for at := x.pos; ; {
+		i := strings.Index(s[at:], x.tags.paramEnd)
+		if i < 0 {
+			break
+		}
+		end, next = at+i, at+i+len(x.tags.paramEnd)
+		last = end
+		rest := s[skipSpace(s, next):]
+		done := rest == "" && eof
+		for _, f := range follow {
+			if partial(rest, f) && !eof {
+				return 0, 0, more
+			}
+			done = done || strings.HasPrefix(rest, f)
+		}
+		if done {
+			if k := x.unclosed(s, end); k >= 0 {
+				return k, k, accepted
+			}
+			if st := x.nested(s, end, rest, eof); st != rejected {
+				return end, next, st
+			}
+		}
+		at = next
+	}
+	if !eof {
+		return 0, 0, more
+	}
+	// the closing tag is missing: the value ends before the next tag that stands on a line of its own
+	best := -1
+	for _, f := range follow {
+		if i := strings.Index(s[x.pos:], "\n"+f); i >= 0 && (best < 0 || i < best) {
+			best = i
+		}
+	}
+	switch {
+	case best >= 0:
+		return x.pos + best, x.pos + best, accepted
+	case last >= 0 && !x.stream: // other text follows it
+		return last, last + len(x.tags.paramEnd), accepted
+	}
+	return 0, 0, rejected
+}
+
+// marks counts the tags of arguments in the value up to here.
+func (x *xmlCall) marks(rest string) (opens, closes int) {
+	return x.opens + strings.Count(rest, x.tags.param), x.closes + strings.Count(rest, x.tags.paramEnd)
+}
+
+// nested tells whether a closing tag at end, behind which rest stands, is the value's although the value holds tags that
+// are still open: rejected where the call that ends there is an example within the value, behind which text goes on.
+func (x *xmlCall) nested(s string, end int, rest string, eof bool) status {
+	value := s[x.pos:end]
+	after, isEnd := strings.CutPrefix(rest, x.tags.callEnd)
+	if opens, closes := x.marks(value); !isEnd || opens <= closes {
+		return accepted
+	}
+	if after = after[skipSpace(after, 0):]; after == "" {
+		if eof {
+			return accepted
+		}
+		return more
+	}
+	for _, e := range x.tags.ends {
+		if strings.HasPrefix(after, e) {
+			return accepted
+		}
+		if partial(after, e) && !eof {
+			return more
+		}
+	}
+	return rejected
+}
+
+// unclosed returns where the value ends if the closing tag at end is another's, because its own is missing: before the
+// tag of an argument that is still to come, or before the end of the call. Otherwise it is -1.
+func (x *xmlCall) unclosed(s string, end int) int {
+	value := s[x.pos:end]
+	opens, closes := x.marks(value)
+	for at := 0; opens > closes; {
+		i := strings.Index(value[at:], x.tags.param)
+		if i < 0 {
+			break
+		}
+		i += at
+		at = i + len(x.tags.param)
+		t, _, st := readTag(s, x.pos+at, x.declared, true)
+		k := x.tool.key(t.name)
+		if st == accepted && x.declared(k) && k != x.tool.key(x.key) && !x.given(k) && x.touches(s, x.pos+i) {
+			return x.pos + i
+		}
+	}
+	for at := 0; ; {
+		i := strings.Index(value[at:], "\n"+x.tags.callEnd)
+		if i < 0 || x.calls > 0 || strings.Contains(value[:at+i], x.tags.call) {
+			return -1
+		}
+		i += at
+		at = i + 1 + len(x.tags.callEnd)
+		for _, e := range x.tags.ends {
+			if strings.HasPrefix(value[skipSpace(value, at):], e) {
+				return x.pos + i
+			}
+		}
+	}
+}
+
 // safe returns how far the text from pos surely belongs to the value: up to what may be its end.
 func (x *xmlCall) safe(s string) int {
-	follow := append([]string{x.tags.param, x.tags.callEnd}, x.tags.ends...)
+	follow := x.follow()
 	for h := x.pos; h < len(s); h++ {
 		if c := s[h]; c != '\r' && c != '\n' && c != '<' {
 			continue
+		}
+		rest := s[h:] // marks are written whole, so that they can be counted
+		if partial(rest, x.tags.param) || partial(rest, x.tags.call) || strings.HasPrefix(rest, x.tags.param) && x.touches(s, h) {
+			return h
 		}
 		k := h
 		if s[k] == '\r' {
@@ -279,7 +452,7 @@ func (x *xmlCall) safe(s string) int {
 		if line {
 			k++
 		}
-		rest := s[k:]
+		rest = s[k:]
 		if partial(rest, x.tags.paramEnd) || strings.HasPrefix(rest, x.tags.paramEnd) && mayFollow(rest[len(x.tags.paramEnd):], follow) {
 			return h
 		}
@@ -308,7 +481,9 @@ func mayFollow(s string, marks []string) bool {
 
 func (x *xmlCall) finish(cut bool) {
 	if !x.live {
-		x.p.call(found{x.tool, x.tool.shape(x.ms)})
+		x.p.startCall(x.tool.name)
+		x.p.callArgs(object(x.tool.shape(x.ms)))
+		x.p.endCall(cut)
 		return
 	}
 	x.p.callArgs("}")
