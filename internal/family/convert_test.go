@@ -3,10 +3,7 @@ package family
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/plan"
 	"github.com/baleenrun/baleen/internal/quant"
+	"github.com/baleenrun/baleen/internal/synth"
 )
 
 // sized is a file of a plan whose end is known.
@@ -129,9 +127,12 @@ func TestFP8ExactInBF16(t *testing.T) {
 
 // TestLoweringReadsNoWeights lowers checkpoints of some GiB, in files without contents, that would all be converted.
 func TestLoweringReadsNoWeights(t *testing.T) {
-	for _, test := range []struct{ name, dtype string }{{"experts to join", "BF16"}, {"FP8", "F8_E4M3"}} {
-		t.Run(test.name, func(t *testing.T) {
-			path := SparseMixtral(t, test.dtype, 4096, 14336, 8, 2)
+	for _, storage := range []synth.Storage{synth.BF16, synth.FP8, synth.MLX4} {
+		t.Run(string(storage), func(t *testing.T) {
+			path := t.TempDir()
+			if err := (synth.Folder{Storage: storage, Hidden: 4096, Width: 14336, Experts: 8, Layers: 2}).Write(path); err != nil {
+				t.Skipf("no files without contents can be made here: %v", err)
+			}
 			c, err := Open(path)
 			if err != nil {
 				t.Fatal(err)
@@ -159,77 +160,4 @@ func TestLoweringReadsNoWeights(t *testing.T) {
 			}
 		})
 	}
-}
-
-// SparseMixtral writes a folder of a Mixtral whose experts are stored one by one, with weights of zeros that take no space
-// on disk.
-func SparseMixtral(t *testing.T, dtype string, hidden, width, experts, layers int) string {
-	t.Helper()
-	dir := t.TempDir()
-	config := map[string]any{
-		"model_type": "mixtral", "architectures": []string{"MixtralForCausalLM"}, "hidden_act": "silu", "hidden_size": hidden,
-		"intermediate_size": width, "num_attention_heads": hidden / 64, "num_key_value_heads": 2, "num_hidden_layers": layers,
-		"num_local_experts": experts, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "rope_theta": 1e6, "vocab_size": 512,
-		"max_position_embeddings": 1024, "tie_word_embeddings": false,
-	}
-	if dtype == "F8_E4M3" {
-		config["quantization_config"] = map[string]any{"quant_method": "fp8", "weight_block_size": []int{128, 128}}
-	}
-	header, at := map[string]any{}, 0
-	add := func(name, dtype string, bytes int, shape ...int) {
-		for _, d := range shape {
-			bytes *= d
-		}
-		header[name] = map[string]any{"dtype": dtype, "shape": shape, "data_offsets": []int{at, at + bytes}}
-		at += bytes
-	}
-	matrix := func(name string, rows, k int) {
-		if dtype == "F8_E4M3" {
-			add(name+".weight", dtype, 1, rows, k)
-			add(name+".weight_scale_inv", "F32", 4, ceilDiv(rows, 128), ceilDiv(k, 128))
-			return
-		}
-		add(name+".weight", dtype, 2, rows, k)
-	}
-	add("model.embed_tokens.weight", "BF16", 2, 512, hidden)
-	add("lm_head.weight", "BF16", 2, 512, hidden)
-	add("model.norm.weight", "BF16", 2, hidden)
-	for l := range layers {
-		p := fmt.Sprintf("model.layers.%d.", l)
-		add(p+"input_layernorm.weight", "BF16", 2, hidden)
-		add(p+"post_attention_layernorm.weight", "BF16", 2, hidden)
-		for _, name := range []string{"q_proj", "k_proj", "v_proj", "o_proj"} {
-			rows := hidden
-			if name[0] == 'k' || name[0] == 'v' {
-				rows = 128
-			}
-			matrix(p+"self_attn."+name, rows, hidden)
-		}
-		add(p+"block_sparse_moe.gate.weight", "BF16", 2, experts, hidden)
-		for e := range experts {
-			x := fmt.Sprintf("%sblock_sparse_moe.experts.%d.", p, e)
-			matrix(x+"w1", width, hidden)
-			matrix(x+"w2", hidden, width)
-			matrix(x+"w3", width, hidden)
-		}
-	}
-	text, err := json.Marshal(header)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
-	settings, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	weights := filepath.Join(dir, "model.safetensors")
-	for path, data := range map[string][]byte{weights: file, filepath.Join(dir, "config.json"): settings} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Truncate(weights, int64(len(file)+at)); err != nil {
-		t.Skipf("no file without contents can be made here: %v", err)
-	}
-	return dir
 }
