@@ -46,8 +46,8 @@ func writeSynth(t *testing.T, path string, seed uint64) {
 	}
 }
 
-// TestChangedFileIsLoadedWithTheNextRequest: the request after a file was overwritten or replaced is answered by what the file
-// holds now, nothing of it from the cache of what it held, and those after it by the same loaded model.
+// TestChangedFileIsLoadedWithTheNextRequest: the request after a file was overwritten or replaced is answered by what
+// the file holds now, nothing of it from the cache of what it held, and those after it by the same loaded model.
 func TestChangedFileIsLoadedWithTheNextRequest(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.gguf")
@@ -65,7 +65,9 @@ func TestChangedFileIsLoadedWithTheNextRequest(t *testing.T) {
 	}
 	answer := func() ([]int32, int) {
 		t.Helper()
-		st, err := s.Run(t.Context(), &Request{Model: "m", Raw: true, PromptTokens: prompt, MaxTokens: 12, Sampling: Sampling{Temperature: new(float32(0))}})
+		st, err := s.Run(t.Context(), &Request{
+			Model: "m", Raw: true, PromptTokens: prompt, MaxTokens: 12, Sampling: Sampling{Temperature: new(float32(0))},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +111,8 @@ func TestChangedFileIsLoadedWithTheNextRequest(t *testing.T) {
 func TestChangedFileInWords(t *testing.T) {
 	cause := fmt.Errorf("cpu: %w", &mmap.ChangedError{Path: "/home/me/m.gguf", What: "its size is another"})
 	for _, e := range []*Error{AsError(engineError(cause)), AsError(poolError("m", cause))} {
-		if e.Kind != Unavailable || e.RetryAfter < time.Second || strings.Contains(e.Message(), "/home") || !strings.Contains(e.Message(), "written") {
+		said := e.Message()
+		if e.Kind != Unavailable || e.RetryAfter < time.Second || strings.Contains(said, "/home") || !strings.Contains(said, "written") {
 			t.Errorf("%v: %s", e.Kind, e.Message())
 		}
 		if !strings.Contains(e.Error(), "/home/me/m.gguf") {

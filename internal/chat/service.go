@@ -266,7 +266,8 @@ func engineError(err error) error {
 	case errors.Is(err, mmap.ErrChanged):
 		return &Error{
 			Kind: Unavailable, RetryAfter: time.Second, Err: err,
-			Msg: "the model's file was written by another program, so the answer cannot go on: once the file is complete, ask again",
+			Msg: "the model's file was written by another program, so the answer cannot go on: " +
+				"once the file is complete, ask again",
 		}
 	case errors.Is(err, engine.ErrClosed):
 		return &Error{Kind: Unavailable, Err: err}

@@ -178,7 +178,8 @@ func (b *builder) addStack(t *tensor, experts, rows, k int) plan.WeightID {
 		fail("family: tensor %q has shape %v, the configuration asks for %s", t.name, t.shape, want)
 	}
 	t.rowBytes() // rows are whole numbers of blocks
-	b.p.Weights = append(b.p.Weights, plan.Weight{Name: t.name, Type: t.typ, Experts: experts, Rows: rows, K: k, Parts: t.parts})
+	w := plan.Weight{Name: t.name, Type: t.typ, Experts: experts, Rows: rows, K: k, Parts: t.parts}
+	b.p.Weights = append(b.p.Weights, w)
 	return plan.WeightID(len(b.p.Weights) - 1)
 }
 

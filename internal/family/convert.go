@@ -283,12 +283,13 @@ func (c *fp8Rows) exactInBF16() (bool, error) {
 	return true, nil
 }
 
-// fp8ExactInBF16 reports whether BF16, with 8 significant bits, holds every E4M3 number times s. Their odd parts are 1 to
-// 15 and their lowest bit stands for 2^-9, so the one with 15 such bits needs most.
+// fp8ExactInBF16 reports whether BF16, with 8 significant bits, holds every E4M3 number times s. Their odd parts are
+// 1 to 15 and their lowest bit stands for 2^-9, so the one with 15 such bits needs most.
 func fp8ExactInBF16(s float32) bool {
 	const unit = 1.0 / 512
 	exact := func(v float32) bool { return quant.BF16ToF32(quant.F32ToBF16(v)) == v }
-	return !math.IsInf(float64(s), 0) && exact(s) && exact(s*unit) && exact(s*unit*15) && float64(s)*unit == float64(s*unit)
+	low := s * unit
+	return !math.IsInf(float64(s), 0) && exact(s) && exact(low) && exact(15*low) && float64(s)*unit == float64(low)
 }
 
 // mxfp4Rows is a matrix in Hugging Face's layout of MXFP4 as GGUF's blocks.
@@ -343,7 +344,10 @@ func (c *mlxRows) ReadRows(dst []byte, row, n int) error {
 	return withScratch(func(b *buffers) error {
 		buf, values := b.take(words+2*groups), b.numbers(n*c.k)
 		w, s, o := buf[:words], buf[words:words+groups], buf[words+groups:]
-		if err := errors.Join(readPart(c.words, w, wordsAt), readPart(c.scales, s, groupsAt), readPart(c.biases, o, groupsAt)); err != nil {
+		err := errors.Join(
+			readPart(c.words, w, wordsAt), readPart(c.scales, s, groupsAt), readPart(c.biases, o, groupsAt),
+		)
+		if err != nil {
 			return err
 		}
 		if err := quant.DequantizeMLX(values, w, s, o, c.typ, c.bits, c.group); err != nil {
@@ -356,5 +360,7 @@ func (c *mlxRows) ReadRows(dst []byte, row, n int) error {
 func (c *mlxRows) Spans(row, n int) []plan.Span {
 	wordsAt, groupsAt := c.sizes(row)
 	words, groups := c.sizes(n)
-	return []plan.Span{spanOf(c.words, wordsAt, words), spanOf(c.scales, groupsAt, groups), spanOf(c.biases, groupsAt, groups)}
+	return []plan.Span{
+		spanOf(c.words, wordsAt, words), spanOf(c.scales, groupsAt, groups), spanOf(c.biases, groupsAt, groups),
+	}
 }

@@ -20,8 +20,8 @@ type sized interface {
 	Len() int
 }
 
-// readAnyRows checks that rows of weights are the same however many are read at once, and that what they say they are made
-// from is there, and in the container's own order names no less than what it takes.
+// readAnyRows checks that rows of weights are the same however many are read at once, and that what they say they are
+// made from lies in the file.
 func readAnyRows(t *testing.T, p *plan.Plan) {
 	t.Helper()
 	for i := range p.Weights {
@@ -55,7 +55,8 @@ func readAnyRows(t *testing.T, p *plan.Plan) {
 	}
 }
 
-// TestAnyRowsCanBeRead goes through all goldens: experts joined, projections cut apart, rows picked, matrices transposed.
+// TestAnyRowsCanBeRead goes through all goldens: experts joined, projections cut apart, rows picked, matrices
+// transposed.
 func TestAnyRowsCanBeRead(t *testing.T) {
 	for _, pattern := range []string{"testdata/goldens/*", "testdata/ggufs/*"} {
 		paths, err := filepath.Glob(pattern)
@@ -95,7 +96,8 @@ func TestExpertsOfSeveralTypes(t *testing.T) {
 // TestFP8ExactInBF16 compares the test of a scale with all products of it.
 func TestFP8ExactInBF16(t *testing.T) {
 	scales := []float32{
-		0, 1, -1, 3, 15, 17, 19, 21, 255, 257, 0.1, 1.0 / 3, 1.0 / 15, 1 << 20, 0x1p-100, 0x1p-120, 0x11p-124, 0x1p-124, 0x1p-125, 0x1p-133, 0x1p-149,
+		0, 1, -1, 3, 15, 17, 19, 21, 255, 257, 0.1, 1.0 / 3, 1.0 / 15, 1 << 20, 0x1p-100, 0x1p-120, 0x11p-124,
+		0x1p-124, 0x1p-125, 0x1p-133, 0x1p-149,
 		0x1.fp127, 0x1p127, 0x11p120, math.MaxFloat32, 0x1.111112p3, 0x1.88p0, 0x1.1p-100,
 	}
 	for i := range 2000 {
@@ -130,7 +132,8 @@ func TestLoweringReadsNoWeights(t *testing.T) {
 	for _, storage := range []synth.Storage{synth.BF16, synth.FP8, synth.MLX4} {
 		t.Run(string(storage), func(t *testing.T) {
 			path := t.TempDir()
-			if err := (synth.Folder{Storage: storage, Hidden: 4096, Width: 14336, Experts: 8, Layers: 2}).Write(path); err != nil {
+			f := synth.Folder{Storage: storage, Hidden: 4096, Width: 14336, Experts: 8, Layers: 2}
+			if err := f.Write(path); err != nil {
 				t.Skipf("no files without contents can be made here: %v", err)
 			}
 			c, err := Open(path)

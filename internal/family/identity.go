@@ -71,8 +71,8 @@ func (f *files) check() error {
 	return nil
 }
 
-// Current returns an error that wraps mmap.ErrChanged where the path that was opened no longer leads to what was opened: a
-// file was written, replaced or removed.
+// Current returns an error that wraps mmap.ErrChanged where the path that was opened no longer leads to what was
+// opened: a file was written, replaced or removed.
 func (c *Checkpoint) Current() error {
 	if err := c.files.check(); err != nil {
 		return fmt.Errorf("family: %w", err)

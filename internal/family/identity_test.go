@@ -9,8 +9,8 @@ import (
 	"github.com/baleenrun/baleen/internal/mmap"
 )
 
-// TestCurrent says what of a folder belongs to a model: weights, configuration, tokenizer and template, also a file that was
-// not there before.
+// TestCurrent says what of a folder belongs to a model: weights, configuration, tokenizer and template, also a file
+// that was not there before.
 func TestCurrent(t *testing.T) {
 	put := func(name, text string) func(dir string) error {
 		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }

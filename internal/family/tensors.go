@@ -10,8 +10,8 @@ import (
 	"github.com/baleenrun/baleen/internal/safetensors"
 )
 
-// tensor is a tensor of either container in a format that plans use. Its numbers stay where they are: it only says from
-// where they are read.
+// tensor is a tensor of either container in a format that plans use. Its numbers stay where they are: it only says
+// from where they are read.
 type tensor struct {
 	name  string
 	typ   quant.Type
@@ -76,10 +76,14 @@ func (t *tensor) rowsFrom(first, step, n int) []plan.Part {
 			first -= p.Rows
 			continue
 		}
-		cut := plan.Part{Rows: min(n, p.Rows-first), File: p.File, Off: p.Off + int64(first*t.rowBytes()), Convert: p.Convert, Together: p.Together}
-		if first > 0 && p.Convert != nil {
+		cut := p
+		cut.Rows = min(n, p.Rows-first)
+		switch {
+		case p.Convert == nil:
+			cut.Off += int64(first * t.rowBytes())
+		case first > 0:
 			whole := &plan.Weight{Name: t.name, Type: t.typ, Rows: p.Rows, K: t.k(), Parts: []plan.Part{p}}
-			cut.Off, cut.Convert = 0, &strided{whole, first, 1}
+			cut.Convert = &strided{whole, first, 1}
 		}
 		parts = append(parts, cut)
 		if n -= cut.Rows; n == 0 {
@@ -309,7 +313,8 @@ func (s *hfSource) mxfp4(name string, blocks *safetensors.Tensor, scalesName str
 func repack(name string, shape []int, blocks, scales *safetensors.Tensor) *tensor {
 	t := &tensor{name: name, shape: shape, names: []string{blocks.Name}}
 	if scales.Size() != t.elements()/32 || blocks.Size() != 16*scales.Size() {
-		fail("family: tensors %q of %d bytes and %q of %d are not MXFP4 of shape %v", blocks.Name, blocks.Size(), scales.Name, scales.Size(), shape)
+		fail("family: tensors %q of %d bytes and %q of %d are not MXFP4 of shape %v",
+			blocks.Name, blocks.Size(), scales.Name, scales.Size(), shape)
 	}
 	return t.converted(quant.MXFP4, &mxfp4Rows{blocks, scales, t.k() / 32}, scales.Name)
 }

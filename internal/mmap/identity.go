@@ -17,16 +17,17 @@ type ChangedError struct {
 }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%s was changed while it was in use (%s): another program writes it; once it is complete, try again", e.Path, e.What)
+	return fmt.Sprintf("%s was changed while it was in use (%s): another program writes it; "+
+		"once it is complete, try again", e.Path, e.What)
 }
 
 func (e *ChangedError) Unwrap() error { return ErrChanged }
 
-// An Identity tells a file's contents from other contents by what the system says of the file: which file it is, its size,
-// and when it and its description were last changed. A write changes the last two, and a program that sets the time of
-// writing back does not set the time of that change back. Left unseen is what the system does not tell: writes through
-// another program's mapping until the system notes them, and those on a file system (of the network, say) that reports
-// times late or in whole seconds.
+// An Identity tells a file's contents from other contents by what the system says of the file: which file it is, its
+// size, and when it and its description were last changed. A write changes the last two, and a program that sets the
+// time of writing back does not set the time of that change back. Left unseen is what the system does not tell:
+// writes through another program's mapping until the system notes them, and those on a file system (of the network,
+// say) that reports times late or in whole seconds.
 type Identity struct {
 	info  os.FileInfo // says which file it is
 	stamp stamp
@@ -77,8 +78,8 @@ func identify(stat func() (os.FileInfo, error)) (Identity, error) {
 // tick is how long is waited for a clock of time stamps to go on, which stands still for some milliseconds at a time.
 const tick = time.Millisecond
 
-// settled reports whether a later write is sure to be seen: one within the same tick as the last would leave the same time.
-// Times in the future, by another machine's clock, are not waited for.
+// settled reports whether a later write is sure to be seen: one within the same tick as the last would leave the same
+// time. Times in the future, by another machine's clock, are not waited for.
 func (s *stamp) settled() bool {
 	now, ok := stampClock()
 	return !ok || s.changed < now || s.changed > now+20*int64(time.Millisecond)
@@ -109,8 +110,8 @@ func (s *stamp) check(path string, now stamp) error {
 }
 
 // Unchanged returns an error that wraps ErrChanged where the file was written since it was opened. That its name now
-// means another file, or none, does not matter: what was opened stays as it was. It allocates nothing, so that it can be
-// asked in every step.
+// means another file, or none, does not matter: what was opened stays as it was. It allocates nothing, so that it can
+// be asked in every step.
 func (m *File) Unchanged() error {
 	f, ok := m.source.(*os.File)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestUnchanged says what counts as a change of an open file, and of what a path names. Each write follows the opening at
-// once: within one tick of the clock that file systems take their times from it must be seen all the same.
+// TestUnchanged says what counts as a change of an open file, and of what a path names. Each write follows the
+// opening at once: within one tick of the clock that file systems take their times from it must be seen all the same.
 func TestUnchanged(t *testing.T) {
 	long := time.Now().Add(-time.Hour).Truncate(time.Second)
 	overwrite := func(path string) error {
@@ -35,9 +35,12 @@ func TestUnchanged(t *testing.T) {
 		}, true, true},
 		{"shortened", func(path string) error { return os.Truncate(path, 7) }, true, true},
 		{"longer", func(path string) error { return os.Truncate(path, 9) }, true, true},
-		{"emptied and written anew", func(path string) error { return os.WriteFile(path, []byte("aaaaaaaa"), 0o600) }, true, true},
+		{"emptied and written anew", func(path string) error {
+			return os.WriteFile(path, []byte("aaaaaaaa"), 0o600)
+		}, true, true},
 		{"replaced by renaming", func(path string) error {
-			return errors.Join(os.WriteFile(path+".new", []byte("bbbbbbbb"), 0o600), os.Chtimes(path+".new", long, long), os.Rename(path+".new", path))
+			err := os.WriteFile(path+".new", []byte("bbbbbbbb"), 0o600)
+			return errors.Join(err, os.Chtimes(path+".new", long, long), os.Rename(path+".new", path))
 		}, false, true},
 		{"removed", os.Remove, false, true},
 		{"linked", func(path string) error { return os.Link(path, path+".link") }, false, false},

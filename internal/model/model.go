@@ -62,7 +62,8 @@ type Model struct {
 }
 
 // Open opens the model at path. It refuses with a *NoMemoryError what does not fit. A model whose files were written
-// meanwhile may have parts of both contents: it is opened anew, and where that goes on the error wraps mmap.ErrChanged.
+// meanwhile may have parts of both contents: it is opened anew, and where that goes on the error wraps
+// mmap.ErrChanged.
 func Open(ctx context.Context, path string, o Options) (*Model, error) {
 	for tries := 3; ; tries-- {
 		m, err := openOnce(ctx, path, o)
@@ -87,9 +88,9 @@ func openOnce(ctx context.Context, path string, o Options) (*Model, error) {
 	return nil, errors.Join(err, m.Current(), c.Close())
 }
 
-// Current returns an error that wraps mmap.ErrChanged where the path that was opened no longer leads to what was loaded.
-// Requests that run go on with what was loaded if it is still whole: a file that was replaced is, one that was overwritten
-// ends them.
+// Current returns an error that wraps mmap.ErrChanged where the path that was opened no longer leads to what was
+// loaded. Requests that run go on with what was loaded if it is still whole: a file that was replaced is, one that
+// was overwritten ends them.
 func (m *Model) Current() error { return m.checkpoint.Current() }
 
 func (m *Model) open(ctx context.Context, o Options) error {

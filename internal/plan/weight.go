@@ -7,8 +7,8 @@ import (
 	"github.com/baleenrun/baleen/internal/quant"
 )
 
-// A Weight is a matrix, or a stack of Experts matrices, of Rows output features by K input features. Experts follow each
-// other: row r of expert e is row e*Rows+r of the weight. K is a multiple of the type's block size.
+// A Weight is a matrix, or a stack of Experts matrices, of Rows output features by K input features. Experts follow
+// each other: row r of expert e is row e*Rows+r of the weight. K is a multiple of the type's block size.
 //
 // Its bytes are in memory, or are read where they are needed: lowering reads none.
 type Weight struct {
@@ -31,7 +31,8 @@ type Part struct {
 	Off  int64
 	// Convert makes them where no file does. File is nil then.
 	Convert Converter
-	// Together is how many rows of a converted part are best made at once, because few cost nearly as much; 0: any number.
+	// Together is how many rows of a converted part are best made at once, because few cost nearly as much; 0: any
+	// number.
 	Together int
 }
 
@@ -43,7 +44,8 @@ type File interface {
 	Unchanged() error
 }
 
-// A Converter makes rows in the weight's format from what files hold. Its methods may be called from several goroutines.
+// A Converter makes rows in the weight's format from what files hold. Its methods may be called from several
+// goroutines.
 type Converter interface {
 	// ReadRows writes n rows of the part, from row on, to dst.
 	ReadRows(dst []byte, row, n int) error
@@ -76,7 +78,8 @@ func (w *Weight) ReadRows(dst []byte, row, n int) error {
 		return fmt.Errorf("weight %q: %w", w.Name, err)
 	}
 	if row < 0 || n < 0 || row > w.AllRows()-n || len(dst) != n*size {
-		return fmt.Errorf("weight %q: rows %d to %d of %d into %d bytes, a row has %d", w.Name, row, row+n, w.AllRows(), len(dst), size)
+		return fmt.Errorf("weight %q: rows %d to %d of %d into %d bytes, a row has %d",
+			w.Name, row, row+n, w.AllRows(), len(dst), size)
 	}
 	if w.Parts == nil {
 		copy(dst, w.Bytes[row*size:])
@@ -132,7 +135,8 @@ func ReadFull(f io.ReaderAt, dst []byte, off int64) error {
 	return err
 }
 
-// Spans lists what of files n rows are made from, from row on, counted over all experts. It is empty for rows in memory.
+// Spans lists what of files n rows are made from, from row on, counted over all experts. It is empty for rows in
+// memory.
 func (w *Weight) Spans(row, n int) []Span {
 	size, err := w.Type.RowBytes(w.K)
 	if err != nil {

@@ -104,7 +104,8 @@ func New[M Model](o Options[M]) *Pool[M] {
 		o.KeepAlive = new(5 * time.Minute)
 	}
 	p := &Pool[M]{
-		o: o, entries: map[string]*entry[M]{}, retired: map[*entry[M]]bool{}, heirs: map[string]*entry[M]{}, changed: make(chan struct{}),
+		o: o, entries: map[string]*entry[M]{}, changed: make(chan struct{}),
+		retired: map[*entry[M]]bool{}, heirs: map[string]*entry[M]{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p

@@ -432,8 +432,8 @@ func TestManyAtOnce(t *testing.T) {
 	})
 }
 
-// TestChangedModelIsLoadedAnew: once a key names something else, no lease is given of what was loaded. Those that are out
-// go on, its memory counts until they end, and what was said of how long the key stays holds for its successor.
+// TestChangedModelIsLoadedAnew: once a key names something else, no lease is given of what was loaded. Those that are
+// out go on, its memory counts until they end, and what was said of how long the key stays holds for its successor.
 func TestChangedModelIsLoadedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{loading: time.Second, closing: time.Second}

@@ -30,9 +30,9 @@ func (t *Tensor) Elements() int {
 	return n
 }
 
-// ReadFloat32s reads n elements, from element at on, as float32: floats of 16 to 64 bits, integers and booleans (rounded
-// where float32 has too few bits). The 8-bit and smaller floats are refused: they mean nothing without the scales that lie
-// in other tensors; package quant joins the two.
+// ReadFloat32s reads n elements, from element at on, as float32: floats of 16 to 64 bits, integers and booleans
+// (rounded where float32 has too few bits). The 8-bit and smaller floats are refused: they mean nothing without the
+// scales that lie in other tensors; package quant joins the two.
 func (t *Tensor) ReadFloat32s(at, n int) ([]float32, error) {
 	if at < 0 || n < 0 || at > t.Elements()-n {
 		return nil, fmt.Errorf("safetensors: elements %d to %d of tensor %q, which has %d", at, at+n, t.Name, t.Elements())

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Folder is a checkpoint in the layout of Hugging Face whose weights have to be converted: a Mixtral with each expert in
-// tensors of its own. All weights are zeros that take no space on disk, for tests of sizes, times and memory.
+// Folder is a checkpoint in the layout of Hugging Face whose weights have to be converted: a Mixtral with each expert
+// in tensors of its own. All weights are zeros that take no space on disk, for tests of sizes, times and memory.
 type Folder struct {
 	Storage                        Storage
 	Hidden, Width, Experts, Layers int
@@ -28,10 +28,10 @@ const (
 // Write writes the checkpoint to a folder that is there.
 func (f Folder) Write(dir string) error {
 	config := map[string]any{
-		"model_type": "mixtral", "architectures": []string{"MixtralForCausalLM"}, "hidden_act": "silu", "hidden_size": f.Hidden,
-		"intermediate_size": f.Width, "num_attention_heads": f.Hidden / 64, "num_key_value_heads": 2, "num_hidden_layers": f.Layers,
-		"num_local_experts": f.Experts, "num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "rope_theta": 1e6, "vocab_size": 512,
-		"max_position_embeddings": 1024, "tie_word_embeddings": false,
+		"model_type": "mixtral", "architectures": []string{"MixtralForCausalLM"}, "hidden_act": "silu", "rope_theta": 1e6,
+		"rms_norm_eps": 1e-5, "vocab_size": 512, "max_position_embeddings": 1024, "tie_word_embeddings": false,
+		"hidden_size": f.Hidden, "num_attention_heads": f.Hidden / 64, "num_key_value_heads": 2, "num_hidden_layers": f.Layers,
+		"intermediate_size": f.Width, "num_local_experts": f.Experts, "num_experts_per_tok": 2,
 	}
 	switch f.Storage {
 	case FP8:

@@ -138,8 +138,9 @@ func TestSubmitRefuses(t *testing.T) {
 	}
 }
 
-// TestWrittenFileEndsTheStep: a model's file that another program writes while steps read from it costs the step, not the
-// process, which touching a shortened mapping would, and gives no result: nothing tells which contents rows were of.
+// TestWrittenFileEndsTheStep: a model's file that another program writes while steps read from it costs the step, not
+// the process, which touching a shortened mapping would, and gives no result: nothing tells which contents rows were
+// of.
 func TestWrittenFileEndsTheStep(t *testing.T) {
 	p := backendtest.Plans(quant.Q4_0)[0]
 	w := &p.Weights[p.Ops[0].(*plan.Embed).W]

@@ -130,8 +130,9 @@ func (c *compiler) embed(o *plan.Embed) (rowFunc, int, error) {
 	}, 4 * w.K, nil
 }
 
-// embedding returns row r of w, which has n bytes. Rows of a file are read, not touched in its mapping: if it was cut short
-// since it was opened, that is an error of the step and not the end of the process. If it was written, Wait finds it out.
+// embedding returns row r of w, which has n bytes. Rows of a file are read, not touched in its mapping: if it was cut
+// short since it was opened, that is an error of the step and not the end of the process. If it was written, Wait
+// finds it out.
 func (e *exec) embedding(w *plan.Weight, r, n, worker int) ([]byte, error) {
 	if w.Parts == nil {
 		return w.Bytes[r*n : (r+1)*n], nil
