@@ -57,6 +57,7 @@ type Error struct {
 	Model      string
 	Near       []string      // UnknownModel: names that may have been meant
 	Tokens     int           // of the prompt
+	AtLeast    bool          // PromptTooLong: Tokens is a bound, as the prompt was too long even to be encoded
 	Context    int           // tokens that the model can take
 	Limit      int64         // bytes of a body
 	RetryAfter time.Duration // when it may work, 0: not known
@@ -78,8 +79,12 @@ func (e *Error) Message() string {
 	case UnknownModel:
 		return fmt.Sprintf("model %q is not here%s", e.Model, e.Advice())
 	case PromptTooLong:
-		return fmt.Sprintf("the prompt has %s tokens, and the context of this model is %s tokens: shorten the prompt or load the model with a larger context",
-			thousands(e.Tokens), thousands(e.Context))
+		least := ""
+		if e.AtLeast {
+			least = "at least "
+		}
+		return fmt.Sprintf("the prompt has %s%s tokens, and the context of this model is %s tokens: shorten the prompt or load the model with a larger context",
+			least, thousands(e.Tokens), thousands(e.Context))
 	case Overloaded:
 		return fmt.Sprintf("the server is busy: try again in %d seconds", e.RetrySeconds())
 	case RateLimited:

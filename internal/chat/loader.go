@@ -46,6 +46,14 @@ func (l *Loader) fit(info family.Info) model.Options {
 	return o
 }
 
+// MaxContext is the largest context that any model gets.
+func (l *Loader) MaxContext() int {
+	if l.Options.Context > 0 {
+		return l.Options.Context
+	}
+	return serveContext
+}
+
 // Open loads the model at path into at most room bytes; 0: what the system has.
 func (l *Loader) Open(ctx context.Context, path string, room int64) (*Model, error) {
 	c, err := family.Open(path)

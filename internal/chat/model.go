@@ -15,8 +15,9 @@ import (
 // A Model is a loaded model with what belongs to conversations: its formats of prompts, calls and reasoning.
 type Model struct {
 	*model.Model
-	bytes int64
-	vars  []chattmpl.KV
+	bytes   int64
+	longest int // bytes of text that a token can stand for at most; 0: not known
+	vars    []chattmpl.KV
 
 	own   promptFormat            // of the model's own template
 	mu    sync.Mutex              // guards other
@@ -46,6 +47,7 @@ func Open(ctx context.Context, path string, o model.Options) (*Model, error) {
 		}
 	}
 	c.bytes += int64(stats.SlotsFree+stats.SlotsCached+stats.SlotsHeld) * m.Memory.Slot
+	c.longest = c.Tokenizer.Longest()
 	c.vars = c.TemplateVariables()
 	c.own = c.newPromptFormat(m.Info.ChatTemplate)
 	return c, nil

@@ -54,6 +54,9 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 		defaults.Messages = nil // they stand in what came before
 	}
 	messages := withDefaults(r.Messages, &defaults)
+	if err := m.mayFit(r, messages); err != nil {
+		return nil, err
+	}
 	prefill := ""
 	if n := len(messages); r.Continue && n > 0 && messages[n-1].Role == Assistant && len(messages[n-1].Calls) == 0 {
 		if prefill, err = textOf(messages[n-1]); err != nil {
@@ -238,6 +241,9 @@ func textOf(m Message) (string, error) {
 // renderRaw makes the prompt of a text that is continued.
 func (m *Model) renderRaw(r *Request) (*prompt, error) {
 	p := &prompt{promptFormat: m.own, raw: true}
+	if err := m.mayFit(r, nil); err != nil {
+		return nil, err
+	}
 	var err error
 	switch {
 	case r.Suffix != "":
@@ -362,6 +368,25 @@ func (r *Request) check() error {
 	}
 	if !r.Raw && len(r.Messages) == 0 {
 		return Invalidf("messages", "there are no messages")
+	}
+	return nil
+}
+
+// mayFit refuses a request whose text is longer than a context's tokens can stand for, before it is rendered and encoded:
+// that would take memory and time many times that of a prompt that fits.
+func (m *Model) mayFit(r *Request, messages []Message) error {
+	if m.longest == 0 {
+		return nil
+	}
+	n := len(r.Prompt) + len(r.Suffix)
+	for i := range messages {
+		n += len(messages[i].Reasoning)
+		for j := range messages[i].Parts {
+			n += len(messages[i].Parts[j].Text)
+		}
+	}
+	if capacity := m.Engine.Capacity(); n/m.longest > capacity {
+		return &Error{Kind: PromptTooLong, Tokens: n / m.longest, AtLeast: true, Context: capacity}
 	}
 	return nil
 }

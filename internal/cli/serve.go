@@ -134,7 +134,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.Var(&f.keepAlive, "keep-alive", "how long an unused model stays loaded, such as 30s; 0: not at all; -1: for good (default: 5m)")
 	fs.DurationVar(&f.timeout, "timeout", time.Hour, "longest time that a request may take; 0: no limit")
 	fs.DurationVar(&f.grace, "grace", 5*time.Minute, "how long running answers may take after the server was told to stop")
-	fs.StringVar(&f.memory, "max-memory", "", "memory that models may take together, such as 8GiB (default: what is free at the start)")
+	fs.StringVar(&f.memory, "max-memory", "", "memory that models may take together, such as 8GiB (default: what is free at the start, but for a quarter of it or 512 MiB, which are for requests)")
 	fs.IntVar(&f.maxModels, "max-models", 0, "most models loaded at once (default: as many as fit)")
 	fs.IntVar(&f.parallel, "parallel", 0, "answers of one model that run at once (default: 8)")
 	fs.IntVar(&f.queue, "max-queue", 512, "answers of one model that may wait")
@@ -238,7 +238,13 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 			return fmt.Errorf("--model %s: %w", arg, err)
 		}
 	}
-	p, err := a.pool(f, log)
+	var memory serveMemory
+	if b, known := model.SystemBudget(); known {
+		memory = divide(b)
+		a.limitHeap(memory.soft)
+	}
+	loader := a.loader(f)
+	p, err := f.pool(loader, memory, log)
 	if err != nil {
 		return err
 	}
@@ -257,7 +263,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version,
 		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k)}, // the APIs that it speaks
 		Hosts:    auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
-		MaxBody:  maxBody, MaxActive: f.maxActive, ShareCache: f.shareCache, RecordDir: f.record,
+		MaxBody:  maxBody, BodyMemory: max(memory.bodies, 2*maxBody), MaxContext: loader.MaxContext(),
+		MaxActive: f.maxActive, ShareCache: f.shareCache, RecordDir: f.record,
 	})
 	if err != nil {
 		return err
@@ -382,21 +389,22 @@ func (f *serveFlags) concluding() (chat.Concluding, error) {
 	return 0, usagef("--conclude %q: want auto, repeats or never", f.conclude)
 }
 
-func (a *app) pool(f *serveFlags, log *slog.Logger) (*pool.Pool[*chat.Model], error) {
+func (a *app) loader(f *serveFlags) *chat.Loader {
 	o := a.modelOptions()
 	o.Seqs = f.parallel
 	o.Tune = func(e *engine.Options) { e.MaxQueue = f.queue }
-	limit := int64(0)
+	return &chat.Loader{Options: o}
+}
+
+func (f *serveFlags) pool(loader *chat.Loader, memory serveMemory, log *slog.Logger) (*pool.Pool[*chat.Model], error) {
+	limit := memory.models
 	if f.memory != "" {
 		n, err := parseBytes(f.memory)
 		if err != nil {
 			return nil, usagef("--max-memory: %v", err)
 		}
 		limit = n
-	} else if b, known := model.SystemBudget(); known {
-		limit = b.Available
 	}
-	loader := &chat.Loader{Options: o}
 	return pool.New(pool.Options[*chat.Model]{
 		Open: loader.Open, Need: loader.Need, Limit: limit, MaxModels: f.maxModels, KeepAlive: &f.keepAlive.d,
 		Closed: func(key string, err error) {

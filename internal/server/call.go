@@ -1,18 +1,13 @@
 package server
 
 import (
-	"compress/gzip"
-	"errors"
-	"io"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/chat"
+	"github.com/baleenrun/baleen/internal/fairshare"
+	"github.com/baleenrun/baleen/internal/server/fields"
 )
-
-const defaultMaxBody = 32 << 20
 
 // A call is one HTTP request on its way.
 type call struct {
@@ -22,68 +17,17 @@ type call struct {
 	writer   *writer
 	maxBody  int64
 	bodyRead bool
+	limits   fields.Limits
+
+	bodyTimeout, bodyPause time.Duration
+	bodies                 *fairshare.Shares // memory for bodies; nil: not counted
+	buffered, counted      int64             // of this one; counted of bodies
 }
 
 func (c *call) record(name string, b []byte) {
 	if c.trace.Record != nil {
 		c.trace.Record(name, b)
 	}
-}
-
-// lastBytes is how long a client may go on sending a body that was refused before it was read.
-const lastBytes = 2 * time.Second
-
-// await bounds how long the rest of a request's body may take. Without it a client that never sends its body would hold
-// a connection for good, also where nobody looks at the body: the answer is only sent behind it.
-func (c *call) await(r *http.Request, d time.Duration) {
-	if r.ContentLength != 0 {
-		http.NewResponseController(c.writer).SetReadDeadline(time.Now().Add(d)) //nolint:errcheck // writers of tests have none
-	}
-}
-
-func (c *call) readBody(r *http.Request) ([]byte, error) {
-	limit := c.maxBody
-	if limit < 0 {
-		limit = 1 << 62
-	}
-	if r.ContentLength > limit {
-		return nil, &chat.Error{Kind: chat.BodyTooLarge, Limit: limit}
-	}
-	var body io.Reader = r.Body
-	switch enc := strings.ToLower(r.Header.Get("Content-Encoding")); enc {
-	case "", "identity":
-	case "gzip":
-		z, err := gzip.NewReader(body)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, BodyError(err)
-		case err != nil:
-			return nil, chat.Invalidf("", "the request body is not gzip, as Content-Encoding says")
-		}
-		body = z
-	default:
-		return nil, chat.Invalidf("", "Content-Encoding %q is not supported: send the body plain or as gzip", enc)
-	}
-	b, err := io.ReadAll(io.LimitReader(body, limit+1))
-	if err != nil {
-		return nil, BodyError(err)
-	}
-	if int64(len(b)) > limit {
-		return nil, &chat.Error{Kind: chat.BodyTooLarge, Limit: limit}
-	}
-	c.bodyRead = true
-	if c.writer != nil { // the answer may take longer than the body
-		http.NewResponseController(c.writer).SetReadDeadline(time.Time{}) //nolint:errcheck // writers of tests have none
-	}
-	return b, nil
-}
-
-// BodyError words an error of reading a request's body: it is the client's, never the server's.
-func BodyError(err error) *chat.Error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &chat.Error{Kind: chat.SlowBody, Err: err}
-	}
-	return &chat.Error{Kind: chat.Invalid, Msg: "the request body could not be read", Err: err}
 }
 
 // writer is a ResponseWriter that notes what was written. A client that does not read for longer than the timeout loses

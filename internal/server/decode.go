@@ -15,7 +15,7 @@ func Decode[T any](r *http.Request, t *fields.Table[T], dst *T, then ...func() e
 		return err
 	}
 	var notes fields.Notes
-	err = t.DecodeNoting(b, dst, &notes)
+	err = t.DecodeWithin(LimitsOf(r), b, dst, &notes)
 	for _, f := range then {
 		if err == nil {
 			err = f()

@@ -91,7 +91,11 @@ type Env struct {
 	Log     *slog.Logger
 	Version string
 	Now     func() time.Time
+	Limits  fields.Limits // of what requests hold
 }
+
+// LimitsOf is Env.Limits, for those who have a request alone.
+func LimitsOf(r *http.Request) fields.Limits { return callOf(r.Context()).limits }
 
 // Body reads a request's body, within the route's limit.
 func Body(r *http.Request) ([]byte, error) {

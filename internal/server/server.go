@@ -16,6 +16,7 @@ import (
 	"github.com/baleenrun/baleen/internal/auth"
 	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/fairshare"
+	"github.com/baleenrun/baleen/internal/server/fields"
 )
 
 // Options say how a server works. Chat is required.
@@ -28,10 +29,13 @@ type Options struct {
 	Version  string
 	Dialects []func(*Env) Dialect
 
+	MaxContext   int           // tokens of the largest context that a model is given: bounds what requests may hold; 0: not known
 	MaxBody      int64         // bytes of a request; 0: 32 MiB
 	MaxActive    int           // requests in work; 0: 1024; negative: no limit. See package fairshare
 	ShareCache   bool          // API keys share cached prefixes, so that each can tell by time and counts what others sent
+	BodyMemory   int64         // bytes of the bodies of all requests in work, see package fairshare; 0: 128 MiB; negative: no limit
 	BodyTimeout  time.Duration // to send a body; 0: 2 minutes
+	BodyPause    time.Duration // to send a piece of it; 0: 15 seconds
 	WriteTimeout time.Duration // to read a piece of an answer; 0: 30 seconds
 	RecordDir    string        // keeps what was sent and seen; "": nothing is kept
 }
@@ -44,6 +48,7 @@ type Server struct {
 	dialects []Dialect
 	routes   map[string][]entry // by path
 	gate     *fairshare.Shares  // requests in work
+	bodies   *fairshare.Shares  // bytes of their bodies
 	stopping atomic.Bool
 	ready    atomic.Bool
 	life     context.Context // ends with End
@@ -68,6 +73,12 @@ func New(o Options) (*Server, error) {
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
+	if o.BodyMemory == 0 {
+		o.BodyMemory = defaultBodyMemory
+	}
+	if o.BodyPause == 0 {
+		o.BodyPause = 15 * time.Second
+	}
 	if o.MaxActive == 0 {
 		o.MaxActive = 1024
 	}
@@ -81,8 +92,8 @@ func New(o Options) (*Server, error) {
 		o.Metrics = NewMetrics()
 	}
 	s := &Server{
-		o: o, mux: http.NewServeMux(), routes: map[string][]entry{}, gate: fairshare.New(int64(o.MaxActive)),
-		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now},
+		o: o, mux: http.NewServeMux(), routes: map[string][]entry{}, gate: fairshare.New(int64(o.MaxActive)), bodies: fairshare.New(o.BodyMemory),
+		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now, Limits: fields.Limits{Tokens: o.MaxContext}},
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.ready.Store(true)
@@ -142,7 +153,8 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	trace := &chat.Trace{ID: requestID(r)}
 	w := &writer{ResponseWriter: rw, timeout: s.o.WriteTimeout, notices: trace.Notices}
-	c := &call{trace: trace, writer: w, maxBody: s.o.MaxBody}
+	c := &call{trace: trace, writer: w, maxBody: s.o.MaxBody, limits: s.env.Limits, bodies: s.bodies, bodyTimeout: s.o.BodyTimeout, bodyPause: s.o.BodyPause}
+	defer c.release()
 	if s.recorder != nil {
 		s.recorder.attach(c, r)
 	}

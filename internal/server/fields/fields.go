@@ -57,6 +57,11 @@ func (t *Table[T]) Decode(body []byte, dst *T) error { return t.DecodeNoting(bod
 
 // DecodeNoting is Decode that notes what has no effect.
 func (t *Table[T]) DecodeNoting(body []byte, dst *T, notes *Notes) error {
+	return t.DecodeWithin(Limits{}, body, dst, notes)
+}
+
+// DecodeWithin is DecodeNoting with limits. What Set takes as a part of the body's text keeps all of it in memory.
+func (t *Table[T]) DecodeWithin(l Limits, body []byte, dst *T, notes *Notes) error {
 	if !utf8.Valid(body) {
 		return chat.Invalidf("", "the request body is not UTF-8")
 	}
@@ -70,7 +75,18 @@ func (t *Table[T]) DecodeNoting(body []byte, dst *T, notes *Notes) error {
 	if body[0] != '{' {
 		return chat.Invalidf("", "the request body is %s, want a JSON object", kindOf(body))
 	}
-	return t.DecodeValue(Value{Raw: body, notes: notes}, dst)
+	v := Value{Raw: body, notes: notes, limits: l}
+	members, err := v.members()
+	if err != nil {
+		return err
+	}
+	left := l.values()
+	for _, m := range members {
+		if left -= values(m.value.Raw, left); left < 0 {
+			return chat.Invalidf(m.value.Path, "the request has more than %d values together, most of them here", l.values())
+		}
+	}
+	return t.decode(v, members, dst)
 }
 
 // CheckText refuses the text of a query parameter that is not of a type.
@@ -106,6 +122,10 @@ func (t *Table[T]) DecodeValue(v Value, dst *T) error {
 	if err != nil {
 		return err
 	}
+	return t.decode(v, members, dst)
+}
+
+func (t *Table[T]) decode(v Value, members []member, dst *T) error {
 	seen := map[string]Value{}
 	for _, m := range members { // of two members with one name the last counts, as everywhere
 		switch {

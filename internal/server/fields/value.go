@@ -18,7 +18,8 @@ type Value struct {
 	Raw  json.RawMessage
 	Path string // such as "messages[2].content"; "" is the body itself
 
-	notes *Notes // of the request; may be nil
+	notes  *Notes // of the request; may be nil
+	limits Limits
 }
 
 type member struct {
@@ -31,31 +32,6 @@ func (v Value) path(name string) string {
 		return name
 	}
 	return v.Path + "." + name
-}
-
-// members returns an object's members in order.
-func (v Value) members() ([]member, error) {
-	if v.Kind() != "object" {
-		return nil, v.wrong("an object")
-	}
-	d := json.NewDecoder(bytes.NewReader(v.Raw))
-	if _, err := d.Token(); err != nil {
-		return nil, v.wrong("an object")
-	}
-	var out []member
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, v.wrong("an object")
-		}
-		name, _ := key.(string)
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return nil, v.wrong("an object")
-		}
-		out = append(out, member{name, Value{raw, v.path(name), v.notes}})
-	}
-	return out, nil
 }
 
 // Kind is the JSON type: "null", "boolean", "number", "string", "array" or "object".
@@ -226,29 +202,6 @@ func (v Value) Strings() []string {
 		return nil
 	}
 	return out
-}
-
-// Items returns an array's elements.
-func (v Value) Items() []Value {
-	var raws []json.RawMessage
-	if json.Unmarshal(v.Raw, &raws) != nil {
-		return nil
-	}
-	out := make([]Value, len(raws))
-	for i, r := range raws {
-		out[i] = Value{r, v.Path + "[" + strconv.Itoa(i) + "]", v.notes}
-	}
-	return out
-}
-
-// Get returns an object's member.
-func (v Value) Get(name string) (Value, bool) {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(v.Raw, &m) != nil {
-		return Value{}, false
-	}
-	raw, ok := m[name]
-	return Value{raw, v.path(name), v.notes}, ok && kindWord(raw) != "null"
 }
 
 // Members calls f for each member of an object, in order.
@@ -441,6 +394,11 @@ func jsonBound(f float64) any {
 
 // check refuses a value of another type.
 func (t Type) check(v Value) error {
+	if v.Kind() == "array" {
+		if err := t.checkLen(v); err != nil {
+			return err
+		}
+	}
 	if len(t.oneOf) > 0 {
 		return t.checkAny(v)
 	}
@@ -501,6 +459,13 @@ func (t Type) checkAny(v Value) error {
 			return o.check(v)
 		}
 	}
+	if first, ok := v.First(); ok { // of several kinds of lists the one that was meant says what is wrong with it
+		for _, o := range t.oneOf {
+			if o.items != nil && len(o.items.kinds) > 0 && first.Kind() == strings.Replace(o.items.kinds[0], "integer", "number", 1) {
+				return o.check(v)
+			}
+		}
+	}
 	return v.wrong(t.Text())
 }
 
@@ -540,20 +505,51 @@ func (t Type) checkBounds(v Value) error {
 	return nil
 }
 
-func (t Type) checkItems(v Value) error {
-	items := v.Items()
-	if len(items) < t.minItems {
-		return chat.Invalidf(v.Path, "%d elements, want at least %d", len(items), t.minItems)
-	}
-	if t.maxItems > 0 && len(items) > t.maxItems {
-		return chat.Invalidf(v.Path, "%d elements, want at most %d", len(items), t.maxItems)
-	}
-	for _, it := range items {
-		if err := t.items.check(it); err != nil {
-			return err
+// most is how many elements a list may have; 0: the type has no lists.
+func (t Type) most(l Limits) (n int) {
+	switch {
+	case len(t.oneOf) > 0:
+		for _, o := range t.oneOf {
+			n = max(n, o.most(l))
 		}
+		return n
+	case t.maxItems > 0:
+		return t.maxItems
+	case len(t.kinds) > 0 && t.kinds[0] != "array":
+		return 0
 	}
-	return nil
+	return l.entries()
+}
+
+// checkLen refuses an array that has more elements than any list of the type.
+func (t Type) checkLen(v Value) error {
+	most := t.most(v.limits)
+	n := count(v.Raw, math.MaxInt)
+	switch {
+	case n <= most || most == 0:
+		return nil
+	case most != v.limits.entries():
+		return chat.Invalidf(v.Path, "%d elements, want at most %d", n, most)
+	}
+	return chat.Invalidf(v.Path, "%d elements, want at most %d: no context of this server has room for more", n, most)
+}
+
+func (t Type) checkItems(v Value) error {
+	if n := count(v.Raw, t.minItems); n < t.minItems {
+		return chat.Invalidf(v.Path, "%d elements, want at least %d", n, t.minItems)
+	}
+	var err error
+	n := 0
+	each(v.Raw, func(_, value []byte) bool {
+		it := Value{Raw: value, notes: v.notes, limits: v.limits}
+		if err = t.items.check(it); err != nil { // again, for an error with the path
+			it.Path = v.Path + "[" + strconv.Itoa(n) + "]"
+			err = t.items.check(it)
+		}
+		n++
+		return err == nil
+	})
+	return err
 }
 
 // short is the value for an error message.

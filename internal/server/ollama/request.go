@@ -107,11 +107,7 @@ func setThink(r *run, v fields.Value) error {
 }
 
 func setContext(r *run, v fields.Value) error {
-	items := v.Items()
-	r.context = make([]int32, len(items))
-	for i, it := range items {
-		r.context[i] = int32(it.Int())
-	}
+	r.context = v.Int32s()
 	return nil
 }
 

@@ -70,14 +70,18 @@ var oneOfOne = map[string]any{"anyOf": []any{
 
 // setPrompts reads the four shapes of a prompt.
 func setPrompts(r *completionRequest, v fields.Value) error {
+	if v.Kind() == "array" {
+		if first, ok := v.First(); ok && first.Kind() == "number" {
+			r.prompts = []chat.Request{{PromptTokens: v.Int32s()}}
+			return nil
+		}
+	}
 	items := v.Items()
 	switch {
 	case v.Kind() == "string":
 		r.prompts = []chat.Request{{Prompt: v.String()}}
 	case len(items) == 0:
 		return chat.Invalidf(v.Path, "there is no prompt in the list")
-	case items[0].Kind() == "number":
-		r.prompts = []chat.Request{{PromptTokens: ids(v)}}
 	default:
 		if len(items) > maxPrompts {
 			return chat.Invalidf(v.Path, "%d prompts, want at most %d", len(items), maxPrompts)
@@ -85,7 +89,7 @@ func setPrompts(r *completionRequest, v fields.Value) error {
 		for _, it := range items {
 			p := chat.Request{Prompt: it.String()}
 			if it.Kind() == "array" {
-				if p.PromptTokens = ids(it); len(p.PromptTokens) == 0 {
+				if p.PromptTokens = it.Int32s(); len(p.PromptTokens) == 0 {
 					return chat.Invalidf(it.Path, "there are no tokens in the list")
 				}
 			}
@@ -93,14 +97,6 @@ func setPrompts(r *completionRequest, v fields.Value) error {
 		}
 	}
 	return nil
-}
-
-func ids(v fields.Value) []int32 {
-	var out []int32
-	for _, it := range v.Items() {
-		out = append(out, int32(it.Int()))
-	}
-	return out
 }
 
 func (r *completionRequest) finish() error {

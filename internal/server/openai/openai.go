@@ -85,8 +85,12 @@ type errorBody struct {
 // DSPy, LangChain, Pydantic AI and others shorten the conversation then.
 func message(e *chat.Error) string {
 	if e.Kind == chat.PromptTooLong {
-		return fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens, which exceeds the context window. "+
-			"Please reduce the length of the messages, or load the model with a larger context.", e.Context, e.Tokens)
+		least := ""
+		if e.AtLeast {
+			least = "at least "
+		}
+		return fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %s%d tokens, which exceeds the context window. "+
+			"Please reduce the length of the messages, or load the model with a larger context.", e.Context, least, e.Tokens)
 	}
 	return e.Message()
 }

@@ -13,7 +13,7 @@ import (
 
 // decodeResponse reads a request and joins it with the response that it continues.
 func (d *dialect) decodeResponse(r *http.Request) (*responseRequest, error) {
-	q := &responseRequest{caller: caller(r)}
+	q := &responseRequest{caller: caller(r), room: d.env.Limits.Bytes()}
 	q.resolve = func(id string) (json.RawMessage, bool) { return d.store.item(q.caller, id) }
 	if err := server.Decode(r, responseTable, q); err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ type responseRequest struct {
 	text          json.RawMessage
 	parallelFalse bool
 	resolve       func(id string) (json.RawMessage, bool) // finds an item of a kept response
+	room          int                                     // bytes of what input may refer to
 }
 
 func responsePart(r *responseRequest) *common { return &r.common }
@@ -249,10 +250,15 @@ func (r *responseRequest) input(v fields.Value) error {
 		v = fields.Value{Raw: append(append(json.RawMessage("["), item...), ']'), Path: v.Path}
 	}
 	var ms itemReader
+	left := r.room
 	for _, it := range v.Items() {
-		it, err := r.dereference(it)
+		at := it.Path
+		it, refers, err := r.dereference(it)
 		if err != nil {
 			return err
+		}
+		if left -= refers; left < 0 {
+			return chat.Invalidf(at+".id", "the items that are referred to have more than %d bytes together: no context of this server has room for them", r.room)
 		}
 		if err := ms.item(it); err != nil {
 			return err
@@ -266,19 +272,21 @@ func (r *responseRequest) input(v fields.Value) error {
 // dereference returns the kept item that an item refers to, or the item itself where it is none that refers. What a
 // response keeps of its input are items only: a kept reference would have the id of what it refers to, and lead to
 // itself.
-func (r *responseRequest) dereference(v fields.Value) (fields.Value, error) {
+//
+// size is how many bytes it was led to: a short request may name the same long item many times.
+func (r *responseRequest) dereference(v fields.Value) (item fields.Value, size int, err error) {
 	if text(v, "type") != "item_reference" {
-		return v, nil
+		return v, 0, nil
 	}
 	if err := referenceItem.DecodeValue(v, &struct{}{}); err != nil {
-		return v, err
+		return v, 0, err
 	}
 	id := text(v, "id")
 	raw, ok := r.resolve(id)
 	if !ok {
-		return v, &chat.Error{Kind: chat.NotFound, Field: v.Path + ".id", Msg: fmt.Sprintf("no kept response has an item %q", id)}
+		return v, 0, &chat.Error{Kind: chat.NotFound, Field: v.Path + ".id", Msg: fmt.Sprintf("no kept response has an item %q", id)}
 	}
-	return fields.Value{Raw: raw, Path: v.Path}, nil
+	return fields.Value{Raw: raw, Path: v.Path}, len(raw), nil
 }
 
 // itemOf gives an item of the input what the vendor's lists of input items have and requests may leave out: an id, a
