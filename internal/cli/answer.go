@@ -116,12 +116,21 @@ func (s *aside) dim() bool {
 	return s.a.io.ErrTTY && s.a.getenv("NO_COLOR") == "" && s.a.getenv("TERM") != "dumb"
 }
 
+// bounded reports whether an answer ended where it was bounded, and not with the context.
+func (c *conversation) bounded(got answered) bool {
+	n := c.f.maxTokens
+	if n == 0 {
+		n = c.about.Spec.MaxTokens
+	}
+	return n > 0 && got.usage.Generated >= n
+}
+
 // cutOff says what ended an answer that the model had not ended.
 func (c *conversation) cutOff(got answered) string {
 	if n := c.f.maxTokens; n > 0 && got.usage.Generated >= n {
 		return fmt.Sprintf("the answer was cut off after %d tokens (--max-tokens)", got.usage.Generated)
 	}
-	if n := c.spec.MaxTokens; c.f.maxTokens == 0 && n > 0 && got.usage.Generated >= n {
+	if n := c.about.Spec.MaxTokens; c.f.maxTokens == 0 && n > 0 && got.usage.Generated >= n {
 		return fmt.Sprintf("the answer was cut off after %d tokens, as this model's settings say (--max-tokens changes it)", got.usage.Generated)
 	}
 	return fmt.Sprintf("the answer was cut off: the context of %d tokens is full (--context makes it larger)", got.context)

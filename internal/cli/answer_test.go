@@ -23,12 +23,12 @@ func talk(t *testing.T, o servertest.Options, tty bool, args ...string) (*conver
 	if err := f.flags.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.conversation(t.Context(), w.Chat, f)
+	to, err := newHere(t.Context(), w.Chat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
-	return c, &out, &errs
+	t.Cleanup(to.close)
+	return a.conversation(to, f), &out, &errs
 }
 
 // TestReasoningIsNoAnswer: neither channel names nor tags reach standard output; what a model thinks stands beside it, dim
@@ -92,7 +92,7 @@ func TestChatSendsTheModelsOwnTokens(t *testing.T) {
 	c, _, _ := talk(t, servertest.Options{}, false)
 	ask := func(text string) answered {
 		t.Helper()
-		got, err := generate(t.Context(), c.svc, c.request(text), func(bool, string) error { return nil })
+		got, err := c.to.answer(t.Context(), c.request(text), func(bool, string) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,27 +46,28 @@ func (a *app) plainChat(ctx context.Context, c *conversation) error {
 			continue
 		}
 		if isCommand {
-			reply, say, quit := c.Command(line)
-			if quit {
+			did := c.Command(line)
+			if did.Quit {
 				return nil
 			}
-			if reply != "" {
-				fmt.Fprintln(a.io.Err, a.printable(reply))
+			if did.Reply != "" {
+				fmt.Fprintln(a.io.Err, a.printable(did.Reply))
 			}
-			if line = say; say == "" {
-				continue
+			if did.Do != nil {
+				a.plainTurn(ctx, did.Do)
 			}
+			continue
 		}
-		a.plainTurn(ctx, c, line)
+		a.plainTurn(ctx, c.say(line))
 	}
 }
 
-func (a *app) plainTurn(ctx context.Context, c *conversation, line string) {
+func (a *app) plainTurn(ctx context.Context, do func(context.Context, func(bool, string)) (string, error)) {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	ends := "\n"
 	reasoning := &aside{a: a}
-	note, err := c.Answer(ctx, line, func(isReasoning bool, text string) {
+	note, err := do(ctx, func(isReasoning bool, text string) {
 		if isReasoning {
 			reasoning.write(text)
 			return
@@ -83,7 +84,9 @@ func (a *app) plainTurn(ctx context.Context, c *conversation, line string) {
 		a.note("%s", strings.TrimRight(line, "\n"))
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		a.note("%s", oneLine(err))
+		for line := range strings.Lines(err.Error()) {
+			a.note("%s", oneLine(errors.New(strings.TrimRight(line, "\n"))))
+		}
 	}
 }
 

@@ -203,6 +203,13 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return usageError{errors.New(msg)}
 }
 
+// Root is the tree of commands with their flags and help, for what documents it; it does not run them.
+func Root() *cobra.Command {
+	root := (&app{io: IO{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}}).rootCommand()
+	root.DisableAutoGenTag = true
+	return root
+}
+
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "baleen",
@@ -216,8 +223,8 @@ func (a *app) rootCommand() *cobra.Command {
 			if asked, err := cmd.Flags().GetBool("version"); err != nil || !asked {
 				return cmd.Help()
 			}
-			version := a.versionCommand()
-			return version.RunE(version, nil)
+			v := a.versionCommand()
+			return v.RunE(v, nil)
 		},
 	}
 	root.Flags().Bool("version", false, "print the version")

@@ -289,6 +289,22 @@ func (a *app) show(_ context.Context, arg string, asJSON, template, licence bool
 	return a.showText(&s)
 }
 
+// licenceOf is what is known of the terms of the model at a path.
+func (a *app) licenceOf(path string) (string, error) {
+	d, err := model.Describe(path, a.modelOptions())
+	if err != nil {
+		return "", err
+	}
+	ref := store.Ref{Path: path}
+	if st, err := a.store(); err == nil {
+		list, err := st.List()
+		if i := slices.IndexFunc(list, func(m store.Model) bool { return m.Path == path }); err == nil && i >= 0 {
+			ref.Model = &list[i]
+		}
+	}
+	return a.licence(d, ref, path), nil
+}
+
 // licence is what is known of a model's terms: its own words first, then the catalog's or the source's.
 func (a *app) licence(d *model.Description, ref store.Ref, path string) string {
 	if d.Licence != "" {

@@ -188,17 +188,18 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	}
 	defer svc.Pool().Close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
 	f.loaded = time.Since(began)
-	c, err := a.conversation(ctx, svc, f)
+	to, err := newHere(ctx, svc)
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer to.close()
+	c := a.conversation(to, f)
 	c.thinking, c.effort = thinking, effort
-	if !c.m.HasTemplate && !f.raw {
+	if c.about.Base && !f.raw {
 		if f.system != "" {
-			return usagef("--system needs a chat template, which %s does not have", c.m.Info.Name)
+			return usagef("--system needs a chat template, which %s does not have", c.about.Info.Name)
 		}
-		a.note("%s is a base model without a chat template: it continues the text", c.m.Info.Name)
+		a.note("%s is a base model without a chat template: it continues the text", c.about.Info.Name)
 		f.raw = true
 	} else if f.raw && f.system != "" {
 		return usagef("--system and --raw exclude each other")
@@ -220,9 +221,11 @@ func (a *app) answer(ctx context.Context, c *conversation, prompt string) error 
 	last := ""
 	reasoning := &aside{a: a}
 	defer reasoning.end()
-	got, err := generate(ctx, c.svc, c.request(prompt), func(isReasoning bool, text string) error {
+	got, err := c.to.answer(ctx, c.request(prompt), func(isReasoning bool, text string) error {
 		if isReasoning {
-			reasoning.write(text)
+			if !c.f.hideThinking {
+				reasoning.write(text)
+			}
 			return nil
 		}
 		reasoning.end()
@@ -288,13 +291,13 @@ type runResult struct {
 }
 
 func (a *app) answerJSON(ctx context.Context, c *conversation, prompt string) error {
-	got, err := generate(ctx, c.svc, c.request(prompt), func(bool, string) error { return nil })
+	got, err := c.to.answer(ctx, c.request(prompt), func(bool, string) error { return nil })
 	if err := a.ended(c, got, err); err != nil {
 		return err
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	u := got.usage
-	r := runResult{Model: c.m.Info.Name, Text: got.text, Reasoning: got.reasoning, Tokens: got.tokens, Finish: "stop", Seed: u.Seed}
+	r := runResult{Model: c.about.Info.Name, Text: got.text, Reasoning: got.reasoning, Tokens: got.tokens, Finish: "stop", Seed: u.Seed}
 	if got.end == chat.Length {
 		r.Finish = "length"
 	}

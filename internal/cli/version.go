@@ -22,13 +22,19 @@ type buildInfo struct {
 	CPU      string `json:"cpu,omitempty"` // instruction set that the kernels use here
 }
 
+// version is set by the linker where a release is built.
+var version string
+
 func versionInfo() buildInfo {
 	v := buildInfo{Version: "devel", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if version != "" {
+		v.Version = version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
 	}
-	if mv := info.Main.Version; mv != "" && mv != "(devel)" {
+	if mv := info.Main.Version; version == "" && mv != "" && mv != "(devel)" {
 		v.Version = mv
 	}
 	for _, s := range info.Settings {

@@ -15,7 +15,8 @@ func TestDistance(t *testing.T) {
 		{"", "abc", 3},
 		{"abc", "", 3},
 		{"kitten", "sitting", 3},
-		{"BALEEN_HOEM", "BALEEN_HOME", 2},
+		{"BALEEN_HOEM", "BALEEN_HOME", 1}, // neighbours in the wrong order
+		{"ca", "abc", 3},
 		{strings.Repeat("a", 65), "a", 64},
 		{"a", strings.Repeat("a", 65), 64},
 	} {

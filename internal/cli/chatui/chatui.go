@@ -24,12 +24,28 @@ type Talker interface {
 	Markdown() bool     // answers are to be rendered
 	Commands() []string // words that begin a command, for completion
 
-	// Command runs a line that IsCommand accepts. say is what to say next, "" for nothing.
-	Command(line string) (reply, say string, quit bool)
+	// Command runs a line that IsCommand accepts.
+	Command(line string) Outcome
 
 	// Answer says text and hands the answer to emit as it comes, on the calling goroutine. note is shown afterwards.
 	Answer(ctx context.Context, text string, emit func(reasoning bool, text string)) (note string, err error)
 }
+
+// An Outcome is what a command did.
+type Outcome struct {
+	Reply string // is shown
+	Quit  bool
+	// Do, where it is not nil, goes on as an answer does: it may take long, hands out text, and can be stopped.
+	Do func(ctx context.Context, emit func(reasoning bool, text string)) (note string, err error)
+}
+
+// Kept is the error of a question that the Talker keeps, so that it need not be typed again.
+type Kept struct{ Err error }
+
+func (k Kept) Error() string { return k.Err.Error() }
+
+// Unwrap returns the reason.
+func (k Kept) Unwrap() error { return k.Err }
 
 // Options say where the chat is.
 type Options struct {
@@ -349,17 +365,19 @@ func (u *ui) submit(typed string) tea.Cmd {
 	text, _ := Complete(typed)
 	u.print(u.said(text)...)
 	if !IsCommand(typed) {
-		return u.ask(text, typed)
+		return u.ask(typed, func(ctx context.Context, emit func(bool, string)) (string, error) {
+			return u.talker.Answer(ctx, text, emit)
+		})
 	}
-	reply, say, quit := u.talker.Command(text)
-	if quit {
+	did := u.talker.Command(text)
+	if did.Quit {
 		return u.quit()
 	}
-	if reply != "" {
-		u.print(u.dim(reply))
+	if did.Reply != "" {
+		u.print(u.dim(did.Reply))
 	}
-	if say != "" {
-		return u.ask(say, say)
+	if did.Do != nil {
+		return u.ask("", did.Do)
 	}
 	return u.next()
 }
@@ -414,8 +432,8 @@ func (u *ui) said(text string) []string {
 	return out
 }
 
-// ask starts an answer to text, which was typed so.
-func (u *ui) ask(text, typed string) tea.Cmd {
+// ask starts an answer to what was typed.
+func (u *ui) ask(typed string, do func(context.Context, func(bool, string)) (string, error)) tea.Cmd {
 	ctx, cancel := context.WithCancel(u.ctx)
 	u.answering, u.cancel, u.began, u.ticks, u.typed = true, cancel, time.Now(), 0, typed
 	u.finished = make(chan struct{})
@@ -424,7 +442,7 @@ func (u *ui) ask(text, typed string) tea.Cmd {
 	send, finished := u.send, u.finished
 	go func() {
 		defer close(finished)
-		note, err := u.talker.Answer(ctx, text, func(reasoning bool, s string) { send(pieceMsg{reasoning, s}) })
+		note, err := do(ctx, func(reasoning bool, s string) { send(pieceMsg{reasoning, s}) })
 		send(doneMsg{note, err})
 	}()
 	return tick()
@@ -480,8 +498,10 @@ func (u *ui) answered(msg doneMsg) tea.Cmd {
 		u.print(u.dim("(stopped)"))
 	case msg.err != nil:
 		u.print(u.styled(msg.err.Error(), u.look.problem))
-		// What was not answered can be said again, once there is room for it, say. What waits may build on it.
-		u.queue = append([]string{u.typed}, u.queue...)
+		// What was not answered can be said again. What waits may build on it.
+		if kept := new(Kept); u.typed != "" && !errors.As(msg.err, kept) {
+			u.queue = append([]string{u.typed}, u.queue...)
+		}
 		u.stop()
 	}
 	if msg.note != "" {

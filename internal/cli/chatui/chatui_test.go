@@ -123,9 +123,9 @@ func (echo) Title() string      { return "Echo" }
 func (echo) Markdown() bool     { return true }
 func (echo) Commands() []string { return []string{"/help", "/exit", "/save", "/set"} }
 
-func (e echo) Command(line string) (string, string, bool) {
+func (e echo) Command(line string) Outcome {
 	e.said <- line
-	return "ran " + line, "", strings.TrimSpace(line) == "/exit"
+	return Outcome{Reply: "ran " + line, Quit: strings.TrimSpace(line) == "/exit"}
 }
 
 func (e echo) Answer(ctx context.Context, text string, emit func(bool, string)) (string, error) {

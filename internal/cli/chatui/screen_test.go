@@ -92,9 +92,9 @@ type scripted struct {
 func (*scripted) Title() string      { return "Scripted" }
 func (s *scripted) Markdown() bool   { return !s.plain }
 func (*scripted) Commands() []string { return []string{"/help"} }
-func (s *scripted) Command(line string) (string, string, bool) {
+func (s *scripted) Command(line string) Outcome {
 	s.heard = append(s.heard, "command "+line)
-	return "did " + line, "", line == "/exit"
+	return Outcome{Reply: "did " + line, Quit: line == "/exit"}
 }
 
 func (s *scripted) Answer(ctx context.Context, text string, emit func(bool, string)) (string, error) {

@@ -1,11 +1,9 @@
 package ollama
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -204,15 +202,7 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 	if strings.HasPrefix(r.UserAgent(), "GitHubCopilotChat/") {
 		out.Info["general.basename"] = n.nameOf() // the name under which that client lists the model
 	}
-	var b strings.Builder
-	for _, p := range parameters(s) {
-		value := p.value
-		if p.text { // one line each, as with Ollama
-			value = strconv.Quote(value)
-		}
-		fmt.Fprintf(&b, "%-30s %s\n", p.name, value)
-	}
-	out.Parameters = strings.TrimSuffix(b.String(), "\n")
+	out.Parameters = Parameters(s)
 	for _, m := range s.Messages {
 		out.Messages = append(out.Messages, messageBody{Role: m.Role, Content: textOf(m)})
 	}

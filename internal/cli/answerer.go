@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/baleenrun/baleen/internal/chat"
+	"github.com/baleenrun/baleen/internal/family"
+)
+
+// An answerer has a model: this process, or a server that has it loaded. Both give the same tokens.
+type answerer interface {
+	// answer runs a request and hands its text to emit as it comes. What there is of an answer is returned with an
+	// error, too; one that was stopped ends with context.Canceled.
+	answer(ctx context.Context, r *chat.Request, emit func(reasoning bool, text string) error) (answered, error)
+	// count returns how many tokens the prompt of a request has.
+	count(ctx context.Context, r *chat.Request) (int, error)
+	about() about
+	close()
+}
+
+// about is what is known of a model that answers.
+type about struct {
+	Info    family.Info
+	Context int       // tokens of prompt and answer together
+	Spec    chat.Spec // what it was made with
+	Base    bool      // it has no chat template
+	Server  string    // the address of the server that has it, "" for this process
+}
+
+// here is a model of this process.
+type here struct {
+	svc   *chat.Service
+	lease *chat.Lease // the model stays while there is the conversation
+}
+
+func newHere(ctx context.Context, svc *chat.Service) (*here, error) {
+	l, err := svc.Acquire(ctx, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &here{svc, l}, nil
+}
+
+func (h *here) answer(ctx context.Context, r *chat.Request, emit func(bool, string) error) (answered, error) {
+	return generate(ctx, h.svc, r, emit)
+}
+
+func (h *here) count(ctx context.Context, r *chat.Request) (int, error) { return h.svc.Count(ctx, r) }
+
+func (h *here) about() about {
+	m := h.lease.Model
+	return about{Info: m.Info, Context: m.Context, Spec: h.lease.Spec, Base: !m.HasTemplate}
+}
+
+func (h *here) close() { h.lease.Release() }
+
+// String says where the model is.
+func (a about) String() string {
+	s := fmt.Sprintf("%s, context of %d tokens", printableLine(a.Info.Name), a.Context)
+	if a.Server != "" {
+		s += ", loaded by the server at " + a.Server
+	}
+	return s
+}
