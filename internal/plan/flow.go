@@ -1,5 +1,44 @@
 package plan
 
+// BufferRows returns for each buffer how many rows it must hold, given the rows of a step and those with logits: what only
+// operations after Gather touch needs no more than the latter.
+func (p *Plan) BufferRows(maxRows, maxOut int) []int {
+	rows := make([]int, len(p.Buffers))
+	need := maxRows
+	for _, op := range p.Ops {
+		if _, ok := op.(*Gather); ok {
+			need = maxOut
+		}
+		for _, v := range Values(op) {
+			rows[v.Buf] = max(rows[v.Buf], need)
+		}
+	}
+	return rows
+}
+
+// Multiplied reports for each weight whether an operation multiplies by it. The others are only looked up.
+func (p *Plan) Multiplied() []bool {
+	u := make([]bool, len(p.Weights))
+	mark := func(ids ...WeightID) {
+		for _, id := range ids {
+			if id != None {
+				u[id] = true
+			}
+		}
+	}
+	for _, op := range p.Ops {
+		switch o := op.(type) {
+		case *MatMul:
+			mark(o.W...)
+		case *HeadMatMul:
+			mark(o.W)
+		case *Experts:
+			mark(o.Gate, o.Up, o.Down)
+		}
+	}
+	return u
+}
+
 // Values lists the views that an operation reads or writes.
 func Values(op Op) []Val {
 	in, out := Reads(op), Writes(op)

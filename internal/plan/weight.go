@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/baleenrun/baleen/internal/quant"
 )
@@ -174,4 +175,30 @@ func (w *Weight) Together() int {
 		n = max(n, w.Parts[i].Together)
 	}
 	return n
+}
+
+// Files lists the files that the plan's weights come from, each once, where want says so.
+func (p *Plan) Files(want func(id WeightID) bool) []File {
+	var files []File
+	for i := range p.Weights {
+		if !want(WeightID(i)) {
+			continue
+		}
+		for _, f := range p.Weights[i].Files() {
+			if !slices.Contains(files, f) {
+				files = append(files, f)
+			}
+		}
+	}
+	return files
+}
+
+// Unchanged returns the first file's error where one may no longer hold what it held when the plan was made.
+func Unchanged(files []File) error {
+	for _, f := range files {
+		if err := f.Unchanged(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -45,12 +46,33 @@ func (b *builder) weight(t quant.Type, experts, rows, k int) plan.WeightID {
 	data := make([]byte, max(1, experts)*rows*size)
 	if t == quant.F32 {
 		copy(data, unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x)))
+	} else if !t.CanQuantize() {
+		b.blocks(t, data, k)
 	} else if err := quant.Quantize(t, data, x); err != nil {
 		panic(err)
 	}
 	name := fmt.Sprintf("w%d", len(b.Weights))
 	b.Weights = append(b.Weights, plan.Weight{Name: name, Type: t, Experts: experts, Rows: rows, K: k, Bytes: data})
 	return plan.WeightID(len(b.Weights) - 1)
+}
+
+// blocks fills data with random blocks of a format that nothing here encodes, for rows of k weights.
+func (b *builder) blocks(t quant.Type, data []byte, k int) {
+	for i := range data {
+		data[i] = byte(b.rnd.Uint32())
+	}
+	scales := map[quant.Type]struct {
+		at   []int
+		size float64 // of a weight, about, where the scale is 1
+	}{
+		quant.IQ4_NL: {[]int{0}, 60}, quant.IQ4_XS: {[]int{0}, 60 * 16}, quant.Q2_K: {[]int{80, 82}, 8}, quant.Q3_K: {[]int{108}, 2 * 16},
+	}[t]
+	for at := 0; at < len(data); at += t.BlockBytes() {
+		for _, s := range scales.at {
+			d := (0.5 + b.rnd.Float64()) / scales.size / math.Sqrt(float64(k))
+			binary.LittleEndian.PutUint16(data[at+s:], quant.F32ToF16(float32(d)))
+		}
+	}
 }
 
 // vector makes n values around mean.

@@ -41,7 +41,7 @@ func (c cpuBackend) Memory(p *plan.Plan, o backend.Options) (backend.Memory, err
 		return backend.Memory{}, err
 	}
 	var m backend.Memory
-	for i, u := range used(p) {
+	for i, u := range p.Multiplied() {
 		if !u {
 			continue
 		}

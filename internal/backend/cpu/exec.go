@@ -149,68 +149,20 @@ func (e *exec) Submit(b *backend.Batch) error {
 	if e.batch != nil {
 		return errors.New("cpu: a step is already submitted")
 	}
-	rows := len(b.Tokens)
-	if rows == 0 || rows > e.opt.MaxRows || len(b.Seqs) > e.opt.MaxSeqs || len(b.Out) > e.opt.MaxOut {
-		return fmt.Errorf("cpu: a step of %d rows, %d sequences, %d rows with logits; the limits are %d, %d, %d",
-			rows, len(b.Seqs), len(b.Out), e.opt.MaxRows, e.opt.MaxSeqs, e.opt.MaxOut)
+	if err := backend.CheckBatch(e.plan, e.opt, b); err != nil {
+		return fmt.Errorf("cpu: %w", err)
 	}
 	e.spans = e.spans[:0]
 	r := 0
 	for i := range b.Seqs {
 		s := &b.Seqs[i]
-		if err := e.checkSeq(i, s, rows-r); err != nil {
-			return err
-		}
 		e.spans = append(e.spans, span{s, r})
 		for j := range s.Rows {
 			e.pos[r+j], e.owner[r+j] = int32(s.Pos+j), int32(i)
 		}
 		r += s.Rows
 	}
-	if r != rows {
-		return fmt.Errorf("cpu: the sequences have %d rows, the batch has %d", r, rows)
-	}
-	last := int32(-1)
-	for _, o := range b.Out {
-		if o <= last || int(o) >= rows {
-			return fmt.Errorf("cpu: row %d with logits is out of order or beyond the %d rows", o, rows)
-		}
-		last = o
-	}
-	for _, t := range b.Tokens {
-		if t < 0 || int(t) >= e.plan.Vocab {
-			return fmt.Errorf("cpu: token %d is outside the vocabulary of %d", t, e.plan.Vocab)
-		}
-	}
-	e.batch, e.rows = b, rows
-	return nil
-}
-
-func (e *exec) checkSeq(i int, s *backend.Seq, left int) error {
-	if s.Rows <= 0 || s.Rows > left || s.Pos < 0 || s.Pos+s.Rows > e.plan.Context {
-		return fmt.Errorf("cpu: sequence %d has rows %d at position %d; %d rows left, context %d",
-			i, s.Rows, s.Pos, left, e.plan.Context)
-	}
-	if len(s.Pages) != len(e.pages) {
-		return fmt.Errorf("cpu: sequence %d has page tables for %d groups of %d", i, len(s.Pages), len(e.pages))
-	}
-	for g, t := range s.Pages {
-		first, end := 0, (s.Pos+s.Rows-1)/backend.PageTokens+1
-		if w := e.plan.Groups[g].Window; w > 0 {
-			first = max(0, s.Pos-w+1) / backend.PageTokens
-		}
-		if len(t) < end {
-			return fmt.Errorf("cpu: sequence %d has %d pages of group %d, its rows need %d", i, len(t), g, end)
-		}
-		for p := first; p < end; p++ {
-			if t[p] < 0 || int(t[p]) >= e.opt.Pages[g] {
-				return fmt.Errorf("cpu: sequence %d: page %d of group %d is %d, of %d", i, p, g, t[p], e.opt.Pages[g])
-			}
-		}
-	}
-	if e.sizes.slotFloats > 0 && (s.Slot < 0 || int(s.Slot) >= e.opt.Slots) {
-		return fmt.Errorf("cpu: sequence %d has slot %d of %d", i, s.Slot, e.opt.Slots)
-	}
+	e.batch, e.rows = b, r
 	return nil
 }
 

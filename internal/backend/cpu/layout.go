@@ -56,25 +56,3 @@ func newLayout(p *plan.Plan, kv backend.KVType) layout {
 	}
 	return l
 }
-
-// bufferRows returns for each buffer how many rows it must hold: those that only operations after the plan's
-// Gather touch need no more than the rows with logits.
-func bufferRows(p *plan.Plan, o backend.Options) []int {
-	rows := make([]int, len(p.Buffers))
-	gathered := false
-	for _, op := range p.Ops {
-		if _, ok := op.(*plan.Gather); ok {
-			gathered = true
-		}
-		need := o.MaxRows
-		if gathered {
-			need = o.MaxOut
-		}
-		for _, v := range plan.Values(op) {
-			if v.Width > 0 {
-				rows[v.Buf] = max(rows[v.Buf], need)
-			}
-		}
-	}
-	return rows
-}

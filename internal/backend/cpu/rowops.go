@@ -110,7 +110,7 @@ func (c *compiler) embed(o *plan.Embed) (rowFunc, int, error) {
 	if w.Parts == nil && len(w.Bytes) != w.Rows*n || w.Rows < e.plan.Vocab || o.Out.Width != w.K {
 		return nil, 0, fmt.Errorf("embedding %q of %d bytes is not %d rows of %d values", w.Name, len(w.Bytes), w.Rows, w.K)
 	}
-	e.read = filesOf(e.plan, func(id plan.WeightID) bool { return id == o.W })
+	e.read = e.plan.Files(func(id plan.WeightID) bool { return id == o.W })
 	if !w.Type.CanDequantize() {
 		return nil, 0, fmt.Errorf("embedding %q: format %v has no decoder", w.Name, w.Type)
 	}

@@ -37,7 +37,7 @@ func actOf(t quant.Type) matmul.Act {
 
 func measure(p *plan.Plan, o backend.Options) sizes {
 	s := sizes{layout: newLayout(p, o.KV), acts: make([]int, matmul.ActQ8+1)}
-	for i, rows := range bufferRows(p, o) {
+	for i, rows := range p.BufferRows(o.MaxRows, o.MaxOut) {
 		s.buffers = append(s.buffers, 4*p.Buffers[i].Width*rows)
 	}
 	for _, r := range p.Ropes {

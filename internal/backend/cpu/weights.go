@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,33 +20,10 @@ type weight struct {
 // cache between reading and packing.
 const packChunk = 256 << 10
 
-// used reports for each weight of p whether an operation multiplies by it.
-func used(p *plan.Plan) []bool {
-	u := make([]bool, len(p.Weights))
-	mark := func(ids ...plan.WeightID) {
-		for _, id := range ids {
-			if id != plan.None {
-				u[id] = true
-			}
-		}
-	}
-	for _, op := range p.Ops {
-		switch o := op.(type) {
-		case *plan.MatMul:
-			mark(o.W...)
-		case *plan.HeadMatMul:
-			mark(o.W)
-		case *plan.Experts:
-			mark(o.Gate, o.Up, o.Down)
-		}
-	}
-	return u
-}
-
 // loadWeights allocates and packs all weights of p that are multiplied by.
 func loadWeights(p *plan.Plan, a *arena, k *matmul.Kernels, threads *pool, progress func(done, total int64)) ([]weight, error) {
 	ws := make([]weight, len(p.Weights))
-	use := used(p)
+	use := p.Multiplied()
 	var total int64
 	for i := range p.Weights {
 		w := &p.Weights[i]
@@ -82,7 +58,7 @@ func loadWeights(p *plan.Plan, a *arena, k *matmul.Kernels, threads *pool, progr
 		}
 	}
 	// A file that was written while it was read may have given rows of both contents.
-	return ws, unchanged(filesOf(p, func(plan.WeightID) bool { return true }))
+	return ws, unchanged(p.Files(func(plan.WeightID) bool { return true }))
 }
 
 type loader struct {
@@ -146,28 +122,10 @@ func (l *loader) read(w *plan.Weight, worker, row, n, rowBytes int) ([]byte, err
 	return buf, nil
 }
 
-// filesOf lists the files that weights are made from, each once, where want says so.
-func filesOf(p *plan.Plan, want func(id plan.WeightID) bool) []plan.File {
-	var files []plan.File
-	for i := range p.Weights {
-		if !want(plan.WeightID(i)) {
-			continue
-		}
-		for _, f := range p.Weights[i].Files() {
-			if !slices.Contains(files, f) {
-				files = append(files, f)
-			}
-		}
-	}
-	return files
-}
-
 // unchanged refuses results of files that were written meanwhile.
 func unchanged(files []plan.File) error {
-	for _, f := range files {
-		if err := f.Unchanged(); err != nil {
-			return fmt.Errorf("cpu: %w", err)
-		}
+	if err := plan.Unchanged(files); err != nil {
+		return fmt.Errorf("cpu: %w", err)
 	}
 	return nil
 }

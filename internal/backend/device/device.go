@@ -9,6 +9,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/backend/cpu"
+	"github.com/baleenrun/baleen/internal/backend/cuda"
 	"github.com/baleenrun/baleen/internal/plan"
 )
 
@@ -27,7 +28,7 @@ type kind struct {
 }
 
 // kinds are those that this program has, in the order in which "auto" asks for them.
-var kinds = []kind{}
+var kinds = []kind{{"cuda", cuda.Open}}
 
 // split parts "cuda:1" into kind and number.
 func split(name string, kinds []kind) (of string, number int, err error) {

@@ -1,0 +1,11 @@
+//go:build (amd64 || arm64) && !nocuda
+
+package driver
+
+import "github.com/ebitengine/purego"
+
+func openLibrary() (uintptr, error) {
+	return purego.Dlopen("libcuda.so.1", purego.RTLD_NOW|purego.RTLD_LOCAL)
+}
+
+func symbol(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(handle, name) }

@@ -1,0 +1,79 @@
+// Package kernels holds the CUDA kernels as PTX, made from the sources beside it, and the structures of their parameters. It
+// knows nothing of plans or of the driver.
+package kernels
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+)
+
+//go:generate go run ./_ptx
+
+// A Unit is a source file compiled with one definition.
+type Unit struct {
+	Name, Source, Define string
+}
+
+// Units are all of them. Those of matrix products are named after the number of the format in package quant.
+var Units = []Unit{
+	{"elementwise", "elementwise.cu", ""},
+	{"attention", "attention.cu", ""},
+	{"experts", "experts.cu", ""},
+	{"recurrent", "recurrent.cu", ""},
+	{"matmul0", "matmul_float.cu", "TYPE=0"},
+	{"matmul1", "matmul_float.cu", "TYPE=1"},
+	{"matmul30", "matmul_float.cu", "TYPE=2"},
+	{"matmul2", "matmul_quant.cu", "FORMAT=2"},
+	{"matmul3", "matmul_quant.cu", "FORMAT=3"},
+	{"matmul6", "matmul_quant.cu", "FORMAT=6"},
+	{"matmul7", "matmul_quant.cu", "FORMAT=7"},
+	{"matmul8", "matmul_quant.cu", "FORMAT=8"},
+	{"matmul10", "matmul_quant.cu", "FORMAT=10"},
+	{"matmul11", "matmul_quant.cu", "FORMAT=11"},
+	{"matmul12", "matmul_quant.cu", "FORMAT=12"},
+	{"matmul13", "matmul_quant.cu", "FORMAT=13"},
+	{"matmul14", "matmul_quant.cu", "FORMAT=14"},
+	{"matmul20", "matmul_quant.cu", "FORMAT=20"},
+	{"matmul23", "matmul_quant.cu", "FORMAT=23"},
+	{"matmul39", "matmul_quant.cu", "FORMAT=39"},
+}
+
+// Options are what the sources are compiled with, beside the architecture and their definition: every operation rounds as it is
+// written.
+var Options = []string{"-std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"}
+
+// Digest names the inputs of a compilation.
+func Digest(source, header, define []byte) string {
+	h := sha256.New()
+	for _, b := range [][]byte{source, header, define, []byte(strings.Join(Options, " "))} {
+		fmt.Fprintf(h, "%d\n", len(b))
+		h.Write(b)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+//go:embed ptx
+var packed embed.FS
+
+// PTX returns the code of a unit.
+func PTX(name string) ([]byte, error) {
+	b, err := packed.ReadFile("ptx/" + name + ".ptx.gz")
+	if err != nil {
+		return nil, fmt.Errorf("cuda: this build has no kernels %q", name)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("cuda: kernels %q: %w", name, err)
+	}
+	out, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: kernels %q: %w", name, err)
+	}
+	return out, nil
+}
