@@ -2,8 +2,12 @@ package baleen_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/baleenrun/baleen"
 )
@@ -49,30 +53,27 @@ func ExampleModel_Tokenize() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(len(ids))
-	fmt.Println(model.Detokenize(ids))
+	text, err := model.Detokenize(ids)
+	fmt.Println(len(ids), text, err)
 	// Output:
-	// 13
-	// hello <|endoftext|>
+	// 13 hello <|endoftext|> <nil>
 }
 
+// Temperature 0 takes the most probable token, always.
 func ExampleModel_Generate() {
 	model := open()
 	defer model.Close()
-	var first, second []int32
-	for _, tokens := range []*[]int32{&first, &second} {
-		for chunk, err := range model.Generate(context.Background(), "Once upon a time", &baleen.Params{MaxTokens: 8}) {
-			if err != nil {
-				log.Fatal(err)
-			}
-			if chunk.Finish == "" {
-				*tokens = append(*tokens, chunk.Token)
-			} else {
-				fmt.Println(chunk.Finish, chunk.Usage.Prompt, chunk.Usage.Generated)
-			}
+	greedy := &baleen.Params{MaxTokens: 8, Temperature: new(0.0)}
+	var answers []baleen.Answer
+	for range 2 {
+		answer, err := baleen.Collect(model.Generate(context.Background(), "Once upon a time", greedy))
+		if err != nil {
+			log.Fatal(err)
 		}
+		fmt.Println(answer.Finish, answer.Usage.Prompt, answer.Usage.Generated)
+		answers = append(answers, answer)
 	}
-	fmt.Println("the same again:", fmt.Sprint(first) == fmt.Sprint(second))
+	fmt.Println("the same again:", slices.Equal(answers[0].IDs, answers[1].IDs))
 	// Output:
 	// length 10 8
 	// length 10 8
@@ -85,15 +86,50 @@ func ExampleSession_Send() {
 	defer model.Close()
 	session := model.NewSession("You count.")
 	for _, text := range []string{"one two three four five six seven", "eight"} {
-		_, usage, err := baleen.Text(session.Send(context.Background(), text, &baleen.Params{MaxTokens: 4}))
+		answer, err := baleen.Collect(session.Send(context.Background(), text, &baleen.Params{MaxTokens: 4}))
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println("something was cached:", usage.Cached > 0, "something was new:", usage.Cached < usage.Prompt)
+		fmt.Println("something was cached:", answer.Usage.Cached > 0, "something was new:", answer.Usage.Cached < answer.Usage.Prompt)
 	}
 	fmt.Println(len(session.Messages()), "messages")
 	// Output:
 	// something was cached: false something was new: true
 	// something was cached: true something was new: true
 	// 5 messages
+}
+
+// Errors have types with what belongs to them.
+func ExamplePromptTooLongError() {
+	model := open()
+	defer model.Close()
+	_, err := baleen.Text(model.Generate(context.Background(), strings.Repeat("word ", 3000), nil))
+	var long *baleen.PromptTooLongError
+	if errors.As(err, &long) {
+		fmt.Println(long.Tokens > long.Context, long.Context)
+	}
+	// Output: true 2048
+}
+
+// Two models share the memory, and a server on a path of its own answers with both.
+func ExampleRuntime() {
+	runtime, err := baleen.NewRuntime(&baleen.Options{Threads: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer runtime.Close()
+	model, err := runtime.Open(context.Background(), tinyModel())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer model.Close()
+	api, err := runtime.Handler(baleen.ServerOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/ai/", http.StripPrefix("/ai", api))
+	used, limit := runtime.Memory()
+	fmt.Println(len(runtime.Loaded()), used > 0, limit > used)
+	// Output: 1 true true
 }

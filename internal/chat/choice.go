@@ -1,8 +1,7 @@
 package chat
 
 import (
-	"math"
-	"strings"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -21,7 +20,7 @@ type choice struct {
 	engine  *engine.Stream
 	decoder *tokenizer.Decoder
 	parser  *toolfmt.Parser // nil: a text that is continued
-	stop    matcher
+	stop    *stopMatcher
 	calling
 
 	tokens    []int32 // the prompt
@@ -52,7 +51,7 @@ func newChoice(s *Stream, index int, params sample.Params) *choice {
 	r, m := s.r, s.lease.Model
 	c := &choice{
 		s: s, index: index, params: params, decoder: m.Tokenizer.NewDecoder(false), limit: -1,
-		stop: matcher{words: append(append([]string(nil), r.Stop...), s.lease.Spec.Stop...)}, tokens: s.prompt.tokens,
+		stop: newStopMatcher(slices.Concat(r.Stop, s.lease.Spec.Stop)), tokens: s.prompt.tokens,
 	}
 	c.ids = map[int]string{}
 	c.arm()
@@ -97,15 +96,14 @@ func (c *choice) start() error {
 		return &engine.PromptTooLong{Tokens: len(c.tokens), Context: min(r.Context, m.Engine.Capacity())}
 	}
 	req := &engine.Request{
-		Tokens:      append(append([]int32(nil), c.tokens...), c.out...),
-		Sampling:    c.params,
-		Answered:    len(c.out),
-		NoPenalty:   c.pauses(),
-		Progress:    r.Progress && c.index == 0 && len(c.out) == 0,
-		StopTokens:  append(append([]int32(nil), s.prompt.promptFormat.stops...), s.prompt.extraStops...),
-		KeepSpecial: true,
-		CacheSalt:   s.trace.cacheSalt(r.CacheSalt),
-		Caller:      s.trace.Caller,
+		Tokens:     append(append([]int32(nil), c.tokens...), c.out...),
+		Sampling:   c.params,
+		Answered:   len(c.out),
+		NoPenalty:  c.pauses(),
+		Progress:   r.Progress && c.index == 0 && len(c.out) == 0,
+		StopTokens: slices.Concat(s.prompt.promptFormat.stops, s.prompt.extraStops, r.StopTokens),
+		CacheSalt:  s.trace.cacheSalt(r.CacheSalt),
+		Caller:     s.trace.Caller,
 	}
 	switch {
 	case c.limit == 0:
@@ -332,11 +330,11 @@ func (c *choice) answer(t string) bool {
 	if c.sifting {
 		return c.sift(t)
 	}
-	out, hit := c.stop.push(t)
+	out, found := c.stop.push(t)
 	c.say(out)
-	if hit != "" {
+	if found {
 		c.drain()
-		c.end(StopSequence, hit, nil)
+		c.end(StopSequence, c.stop.hit, nil)
 		return true
 	}
 	return false
@@ -398,47 +396,4 @@ func (c *choice) drain() {
 			return
 		}
 	}
-}
-
-// matcher finds stop strings in text that comes in pieces. It holds back what may begin one.
-type matcher struct {
-	words []string
-	held  string
-}
-
-// push returns the text that is certainly no part of a stop string, and the stop string that was found: the one that
-// ends first, of several the longest. So it does not matter how the text is cut into pieces.
-func (m *matcher) push(t string) (out, hit string) {
-	if len(m.words) == 0 {
-		return t, ""
-	}
-	m.held += t
-	end := math.MaxInt
-	for _, w := range m.words {
-		i := strings.Index(m.held, w)
-		if e := i + len(w); i >= 0 && (e < end || e == end && len(w) > len(hit)) {
-			end, hit = e, w
-		}
-	}
-	if hit != "" {
-		out, m.held = m.held[:end-len(hit)], ""
-		return out, hit
-	}
-	keep := 0
-	for _, w := range m.words {
-		for n := min(len(w)-1, len(m.held)); n > keep; n-- {
-			if strings.HasSuffix(m.held, w[:n]) {
-				keep = n
-				break
-			}
-		}
-	}
-	out, m.held = m.held[:len(m.held)-keep], m.held[len(m.held)-keep:]
-	return out, ""
-}
-
-func (m *matcher) flush() string {
-	t := m.held
-	m.held = ""
-	return t
 }

@@ -3,10 +3,8 @@ package chat
 import (
 	"context"
 
-	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/model"
-	"github.com/baleenrun/baleen/internal/plan"
 )
 
 // A Loader opens models for a pool, all with the same options.
@@ -73,40 +71,16 @@ func (l *Loader) Open(ctx context.Context, path string, room int64) (*Model, err
 	return Open(ctx, path, o)
 }
 
-// Need estimates the bytes that the model at path takes: with a cache of one full context, and with the cache that
-// the options ask for.
+// Need returns the bytes that the model at path takes: with a cache of one full context, and with the cache that the
+// options ask for.
 func (l *Loader) Need(_ context.Context, path string) (least, want int64, err error) {
-	p, err := model.OpenPlan(path, 0)
+	c, err := family.Open(path)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer p.Close()
-	o := l.fit(p.Info)
-	be, err := o.BackendFor(p.Plan)
+	o, err := l.fit(c.Info()), c.Close()
 	if err != nil {
 		return 0, 0, err
 	}
-	mem, err := be.Memory(p.Plan, backend.Options{
-		KV: o.KV, MaxRows: max(o.MaxRows, o.Seqs), MaxSeqs: o.Seqs, MaxOut: o.Seqs, Pages: make([]int, len(p.Plan.Groups)),
-	})
-	if err != nil {
-		return 0, 0, err
-	}
-	base := mem.Weights + mem.Scratch
-	least = base + cacheBytes(p.Plan.Groups, mem.Page, o.Context, o) + 3*mem.Slot
-	// The model gives its cache at most half of what is free beside one context, so twice that is wanted.
-	want = least + 2*cacheBytes(p.Plan.Groups, mem.Page, max(0, o.CacheTokens-o.Context), o) + 4*int64(o.Seqs+64)*mem.Slot
-	return least + least/64, want + want/64, nil
-}
-
-// cacheBytes is what the keys and values of so many tokens take.
-func cacheBytes(groups []plan.Group, page []int64, tokens int, o model.Options) (n int64) {
-	for g, group := range groups {
-		pages := (tokens+backend.PageTokens-1)/backend.PageTokens + 1
-		if group.Window > 0 {
-			pages = min(pages, ((group.Window+o.MaxRows)/backend.PageTokens+3)*((tokens+o.Context-1)/o.Context))
-		}
-		n += int64(pages) * page[g]
-	}
-	return n
+	return model.Needs(path, o)
 }

@@ -15,7 +15,6 @@ import (
 // A Model is a loaded model with what belongs to conversations: its formats of prompts, calls and reasoning.
 type Model struct {
 	*model.Model
-	bytes   int64
 	longest int // bytes of text that a token can stand for at most; 0: not known
 	vars    []chattmpl.KV
 
@@ -39,22 +38,12 @@ func Open(ctx context.Context, path string, o model.Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Model{Model: m, bytes: m.Memory.Weights + m.Memory.Scratch, other: map[string]promptFormat{}}
-	stats := m.Engine.Stats()
-	for g, p := range stats.Groups {
-		if g < len(m.Memory.Page) {
-			c.bytes += int64(p.Total) * m.Memory.Page[g]
-		}
-	}
-	c.bytes += int64(stats.SlotsFree+stats.SlotsCached+stats.SlotsHeld) * m.Memory.Slot
+	c := &Model{Model: m, other: map[string]promptFormat{}}
 	c.longest = c.Tokenizer.Longest()
-	c.vars = c.TemplateVariables()
+	c.vars = c.templateVariables()
 	c.own = c.newPromptFormat(m.Info.ChatTemplate)
 	return c, nil
 }
-
-// Bytes is the memory that the model takes.
-func (m *Model) Bytes() int64 { return m.bytes }
 
 // Format is how the model writes calls and reasoning with its own template.
 func (m *Model) Format() *toolfmt.Format { return m.own.format }
@@ -127,4 +116,22 @@ func templateError(err error) error {
 		return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template refused the conversation: " + err.Error(), Err: err}
 	}
 	return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template cannot render this conversation: " + err.Error(), Err: err}
+}
+
+// templateVariables are those that transformers gives every template.
+func (m *Model) templateVariables() []chattmpl.KV {
+	spelling := func(id int32, ok bool) chattmpl.Value {
+		if ok {
+			if text, ok := m.Tokenizer.Token(id); ok {
+				return chattmpl.Text(text)
+			}
+		}
+		return chattmpl.Text("")
+	}
+	bos, hasBOS := m.Tokenizer.BOS()
+	eos := append(append([]int32(nil), m.Tokenizer.EOS()...), -1)
+	return []chattmpl.KV{
+		{Key: "bos_token", Value: spelling(bos, hasBOS)},
+		{Key: "eos_token", Value: spelling(eos[0], eos[0] >= 0)},
+	}
 }

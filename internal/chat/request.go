@@ -24,7 +24,7 @@ type Request struct {
 
 	// Before are tokens of an earlier answer that stand before the rendered conversation; ids are checked.
 	Before []int32
-	// Said are the tokens of an earlier stream of this conversation (Stream.Tokens), as the model wrote them. Where the
+	// Said are the tokens of an earlier stream of this conversation (Stream.Said), as the model wrote them. Where the
 	// rendered conversation begins with their text, it is sent in these very tokens, whose keys and values a cache still
 	// has; elsewhere they change nothing.
 	Said []int32
@@ -41,6 +41,8 @@ type Request struct {
 
 	Sampling Sampling
 	Stop     []string // end the answer's text and are no part of it; reasoning and calls are not cut by them
+	// StopTokens end the answer beside the model's own; ids are checked.
+	StopTokens []int32
 
 	MaxTokens int  // bound on generated tokens, reasoning included. 0: until the context is full; negative: none
 	Context   int  // bound on prompt and answer together, at most the model's. 0: the model's
@@ -59,6 +61,7 @@ type Request struct {
 	Deadline  time.Time      // zero: the server's limit alone
 	Progress  bool           // report how far the prompt is: see PrefillDelta
 	CacheSalt string         // prompts share cached prefixes only under the same salt, and that of the caller (Trace.Salt)
+	Conclude  bool           // ask again where the model only repeats a call, see repeatGuard
 	Continue  bool           // the last assistant message is the begin of the answer and is continued
 }
 

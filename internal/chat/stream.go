@@ -110,6 +110,10 @@ func (s *Stream) Tokens() []int32 {
 	return slices.Concat(s.choices[0].tokens, s.choices[0].out, s.choices[0].stopped)
 }
 
+// Said returns prompt and first answer as token ids, without the token that ended it, for Request.Said. It is complete
+// after Done.
+func (s *Stream) Said() []int32 { return slices.Concat(s.choices[0].tokens, s.choices[0].out) }
+
 // AnswerTokens returns the ids that the model wrote as the first answer, without the one that ended it. It is complete
 // after Done.
 func (s *Stream) AnswerTokens() []int32 { return slices.Clone(s.choices[0].out) }

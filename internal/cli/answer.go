@@ -75,7 +75,7 @@ func generate(ctx context.Context, svc *chat.Service, r *chat.Request, emit func
 		}
 	}
 	got.text, got.reasoning, got.context, got.sampled = text.String(), reasoning.String(), st.Context(), st.Sampling().Temperature > 0
-	got.tokens, got.said = st.AnswerTokens(), st.Tokens()
+	got.tokens, got.said = st.AnswerTokens(), st.Said()
 	return got, err
 }
 

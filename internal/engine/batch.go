@@ -180,7 +180,10 @@ func (e *Engine) collect(s *sequence, logits []float32) {
 	s.ready = max(s.ready, to)
 	e.report(s)
 	for pos := max(from, s.logitsAt); pos < min(to, s.prompt); pos++ {
-		s.r.PromptLogits(pos, logits[:e.vocab])
+		if err := s.tellLogits(pos, logits[:e.vocab]); err != nil {
+			e.end(s, FinishError, err)
+			return
+		}
 		s.logitsAt = pos + 1
 		if pos < len(s.tokens)-1 { // else it is the row to draw from, too
 			logits = logits[e.vocab:]

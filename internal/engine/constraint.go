@@ -30,6 +30,7 @@ type constraint struct {
 // begin takes what must come first: it is computed with the prompt, and handed out when the first token is drawn.
 func (s *sequence) begin() {
 	c := &s.mask
+	defer caught(&c.err)
 	c.preparer, _ = s.r.Mask.(sample.Preparer)
 	c.forcer, _ = s.r.Mask.(sample.Forcer)
 	if c.forcer == nil || s.limit == s.prompt {

@@ -1,7 +1,7 @@
 // Package engine runs requests on one loaded model: many at once, in ragged batches, over one cache.
 //
 // It owns the scheduler, the steps, the streams and the counts of a loaded model. One goroutine drives the
-// executor. It knows tokens and, through a Detokenizer, text; it knows no templates, dialects, files or HTTP.
+// executor. It knows tokens; it knows no text, templates, dialects, files or HTTP.
 //
 // What a request generates depends on the model, the request and its seed alone. Timing decides how much of a
 // prompt is computed in a step, never what comes out.
@@ -26,7 +26,6 @@ type Engine struct {
 	// Fixed at load.
 	x          backend.Exec
 	o          Options
-	detok      Detokenizer
 	vocab      int
 	capacity   int // positions of one sequence
 	maxRunning int
@@ -66,9 +65,9 @@ type Engine struct {
 	public Stats
 }
 
-// New starts an engine. It owns x from now on and closes it in Close. Without a Detokenizer events have no text.
-func New(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, error) {
-	e, err := build(x, p, d, o)
+// New starts an engine. It owns x from now on and closes it in Close.
+func New(x backend.Exec, p *plan.Plan, o Options) (*Engine, error) {
+	e, err := build(x, p, o)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +76,7 @@ func New(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, error
 }
 
 // build makes an engine that does not run yet.
-func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, error) {
+func build(x backend.Exec, p *plan.Plan, o Options) (*Engine, error) {
 	if err := o.complete(p); err != nil {
 		return nil, err
 	}
@@ -94,7 +93,7 @@ func build(x backend.Exec, p *plan.Plan, d Detokenizer, o Options) (*Engine, err
 	}
 	lim := o.Exec
 	e := &Engine{
-		x: x, o: o, detok: d, vocab: p.Vocab, now: o.Now, cache: cache,
+		x: x, o: o, vocab: p.Vocab, now: o.Now, cache: cache,
 		capacity:   min(p.Context, cache.Capacity()),
 		maxRunning: min(lim.MaxSeqs, lim.MaxRows, lim.MaxOut),
 		admitRoom:  admitRoom,

@@ -27,7 +27,7 @@ func newRig(t *testing.T, k kind, context int, o Options) *rig {
 		reserve(k.plan(context), &o.Exec, 4*context)
 	}
 	f := newFake(k, o.Exec)
-	e, err := build(f, k.plan(context), nil, o)
+	e, err := build(f, k.plan(context), o)
 	if err != nil {
 		t.Fatal(err)
 	}

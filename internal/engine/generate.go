@@ -64,14 +64,6 @@ func (e *Engine) check(r *Request) error {
 			return &BadToken{Token: t, Position: -1, Vocab: e.vocab}
 		}
 	}
-	for _, t := range r.Stop {
-		if t == "" {
-			return &BadRequest{"stop", "an empty stop string would end every answer at once"}
-		}
-	}
-	if len(r.Stop) > 0 && e.detok == nil {
-		return &BadRequest{"stop", "this model was loaded without a tokenizer"}
-	}
 	if r.LogProbs < 0 || r.LogProbs > e.vocab {
 		return &BadRequest{"logprobs", fmt.Sprintf("%d, must be 0 to %d", r.LogProbs, e.vocab)}
 	}
@@ -90,7 +82,7 @@ func (e *Engine) newSequence(ctx context.Context, r *Request) *sequence {
 		p.Seed = rand.Uint64() >> 11 // below 2^53: clients that read numbers as float64 can send it back
 	}
 	s := &sequence{
-		r: r, ctx: ctx, stream: newStream(e.wake), sampler: sample.New(p, r.Mask), stop: newStopMatcher(r.Stop),
+		r: r, ctx: ctx, stream: newStream(e.wake), sampler: sample.New(p, r.Mask),
 		stopIDs: r.StopTokens, prompt: len(r.Tokens), logitsAt: len(r.Tokens), start: e.now(),
 	}
 	if s.stopIDs == nil {
@@ -98,9 +90,6 @@ func (e *Engine) newSequence(ctx context.Context, r *Request) *sequence {
 	}
 	if r.PromptLogits != nil {
 		s.logitsAt = min(r.LogitsFrom, s.prompt)
-	}
-	if e.detok != nil {
-		s.decoder = e.detok.NewDecoder(!r.KeepSpecial)
 	}
 	s.usage.Seed = p.Seed
 	s.limit = e.capacity

@@ -8,24 +8,6 @@ import (
 	"github.com/baleenrun/baleen/internal/plan"
 )
 
-// A Decoder turns the tokens of one stream into text and holds back incomplete UTF-8.
-type Decoder interface {
-	Next(id int32) string // the text that became complete with id
-	Flush() string        // what was held back
-}
-
-// A Detokenizer makes decoders. It is safe for concurrent use.
-type Detokenizer interface {
-	NewDecoder(skipSpecial bool) Decoder
-}
-
-// Decoders makes a Detokenizer of a function such as a tokenizer's NewDecoder method.
-func Decoders[D Decoder](f func(skipSpecial bool) D) Detokenizer { return decoders[D](f) }
-
-type decoders[D Decoder] func(bool) D
-
-func (f decoders[D]) NewDecoder(skipSpecial bool) Decoder { return f(skipSpecial) }
-
 // Options say how an engine runs. Exec must be what the executor was compiled with.
 type Options struct {
 	Exec backend.Options // MaxRows, MaxSeqs, MaxOut, Pages and Slots are used

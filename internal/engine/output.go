@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 
 	"github.com/baleenrun/baleen/internal/sample"
@@ -9,6 +10,7 @@ import (
 
 // draw samples the next token of a sequence and hands it to the stream, and those that must follow it.
 func (e *Engine) draw(s *sequence, logits []float32) {
+	defer e.endOnPanic(s)
 	for i := s.prompt; i < s.prompt+s.mask.early && !s.done; i++ {
 		s.passOver()
 		e.emit(s, s.tokens[i])
@@ -44,22 +46,15 @@ func (e *Engine) emit(s *sequence, id int32) {
 	}
 	if s.stopsAt(id) {
 		s.tokens = s.tokens[:s.prompt+s.usage.Generated-1]
-		e.endAt(s, id, "")
+		e.endAt(s, id)
 		return
 	}
 	ev := Event{Token: id, StopToken: -1}
 	if n := s.r.LogProbs; n > 0 {
 		ev.LogProb, ev.Top = sample.LogProbs(e.scratch, nil, e.row, id, n-1)
 	}
-	found := false
-	if s.decoder != nil {
-		ev.Text, found = s.stop.push(s.decoder.Next(id))
-	}
 	s.stream.push(ev)
-	switch {
-	case found:
-		e.endAt(s, -1, s.stop.hit)
-	case s.prompt+s.usage.Generated == s.limit:
+	if s.prompt+s.usage.Generated == s.limit {
 		e.end(s, FinishLength, nil)
 	}
 }
@@ -97,16 +92,42 @@ func (e *Engine) sample(s *sequence, logits []float32) (int32, error) {
 	return s.sampler.Sample(e.scratch, logits, s.tokens, s.prompt-s.r.Answered)
 }
 
+// tellLogits hands the logits of a prompt position out.
+func (s *sequence) tellLogits(pos int, logits []float32) (err error) {
+	defer caught(&err)
+	s.r.PromptLogits(pos, logits)
+	return nil
+}
+
+// endOnPanic ends a sequence where a function of its request, or its mask, panicked. Others go on.
+func (e *Engine) endOnPanic(s *sequence) {
+	p := recover()
+	switch {
+	case p == nil:
+	case s.done: // ending it is what panicked
+		panic(p)
+	default:
+		e.end(s, FinishError, &CallbackPanic{Value: p, Stack: debug.Stack()})
+	}
+}
+
+// caught turns a panic of a request's function or mask into an error: it ends that request, not the engine.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = &CallbackPanic{Value: p, Stack: debug.Stack()}
+	}
+}
+
 // end ends a sequence of the running batch; runBatch takes it out of the list.
 func (e *Engine) end(s *sequence, reason FinishReason, err error) {
 	e.abandon(s)
 	e.finishAt(s, Event{Reason: reason, StopToken: -1, Err: err})
 }
 
-// endAt ends a sequence at a stop token or a stop string.
-func (e *Engine) endAt(s *sequence, id int32, text string) {
+// endAt ends a sequence at a stop token.
+func (e *Engine) endAt(s *sequence, id int32) {
 	e.abandon(s)
-	e.finishAt(s, Event{Reason: FinishStop, StopToken: id, StopString: text})
+	e.finishAt(s, Event{Reason: FinishStop, StopToken: id})
 }
 
 // finish ends a sequence that is in no list any more.
@@ -123,16 +144,6 @@ func (e *Engine) finishAt(s *sequence, ev Event) {
 		s.mem.Close(s.tokens[:s.mem.Len()], keep)
 	}
 	s.unwatch()
-	if s.decoder != nil && ev.StopString == "" {
-		text, found := s.stop.push(s.decoder.Flush())
-		switch {
-		case !found:
-			text += s.stop.flush()
-		case ev.Reason == FinishLength:
-			ev.Reason, ev.StopString = FinishStop, s.stop.hit
-		}
-		ev.Text = text
-	}
 	s.usage.Prompt = s.prompt
 	s.usage.Total = e.now().Sub(s.start)
 	ev.Token, ev.Done, ev.Usage = -1, true, s.usage

@@ -28,10 +28,8 @@ type Request struct {
 	// the engine's from Generate on, also after the stream's end.
 	Mask sample.Mask
 
-	StopTokens  []int32  // ids that end the generation; nil: the model's (Options.StopTokens)
-	IgnoreEOS   bool     // no id ends the generation
-	Stop        []string // texts that end the generation; they are not part of the output
-	KeepSpecial bool     // control tokens appear in the text
+	StopTokens []int32 // ids that end the generation; nil: the model's (Options.StopTokens)
+	IgnoreEOS  bool    // no id ends the generation
 
 	// LogProbs asks for the log probability of each token (1) and of the LogProbs-1 most probable
 	// alternatives: 0 means none, 1 the token's own, n the n-1 best too. They are those of the model: before
@@ -61,7 +59,7 @@ type FinishReason uint8
 
 const (
 	FinishNone      FinishReason = iota // not finished
-	FinishStop                          // a stop token or a stop string
+	FinishStop                          // a stop token
 	FinishLength                        // MaxTokens reached, or the context is full
 	FinishCancelled                     // the context was cancelled or the stream closed
 	FinishError                         // see Event.Err
@@ -74,8 +72,7 @@ func (r FinishReason) String() string {
 // An Event is one generated token, a report of how far the prompt is, or the end of a stream. Every stream ends with
 // exactly one event that has Done set, after an error too.
 type Event struct {
-	Token int32  // the token, -1 in a Done event
-	Text  string // what became text with it; incomplete UTF-8 and possible stop strings are held back
+	Token int32 // the token, -1 in a Done event
 
 	LogProb float32          // log probability of Token, where asked for
 	Top     []sample.LogProb // the most probable tokens, best first, where asked for
@@ -83,12 +80,11 @@ type Event struct {
 	// Prefill is not nil in reports, which have no token (-1).
 	Prefill *Prefill
 
-	Done       bool
-	Reason     FinishReason
-	StopToken  int32  // the id that ended the generation, else -1
-	StopString string // the text that ended the generation, else empty
-	Err        error  // with FinishError, and the context's error with FinishCancelled
-	Usage      Usage
+	Done      bool
+	Reason    FinishReason
+	StopToken int32 // the id that ended the generation, else -1
+	Err       error // with FinishError, and the context's error with FinishCancelled
+	Usage     Usage
 }
 
 // Prefill says how much of a prompt is ready.
@@ -153,6 +149,16 @@ func (e *QueueFull) Error() string {
 		return fmt.Sprintf("%d requests wait, at most %d may, and this caller has its share of them: try again later", e.Waiting, e.Limit)
 	}
 	return fmt.Sprintf("%d requests wait, at most %d may: try again later", e.Waiting, e.Limit)
+}
+
+// CallbackPanic ends a request one of whose functions panicked.
+type CallbackPanic struct {
+	Value any    // that it panicked with
+	Stack []byte // where
+}
+
+func (e *CallbackPanic) Error() string {
+	return fmt.Sprintf("a function of the request panicked: %v", e.Value)
 }
 
 // thousands formats n with commas.

@@ -17,8 +17,6 @@ type sequence struct {
 	unwatch func() bool // ends the watch on ctx
 	stream  *Stream
 	sampler *sample.Sampler
-	decoder Decoder // nil: no text
-	stop    *stopMatcher
 	stopIDs []int32
 	prompt  int // tokens of the prompt
 	limit   int // tokens that it may come to have; prompt: none is generated

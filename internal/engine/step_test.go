@@ -33,7 +33,7 @@ func TestStepAllocs(t *testing.T) {
 			o := Options{Exec: backend.Options{MaxRows: 64, MaxSeqs: 4, MaxOut: 4}}
 			reserve(k.plan(0), &o.Exec, 1<<14)
 			x := &blank{fake: newFake(k, o.Exec)}
-			e, err := build(x, k.plan(4000), nil, o)
+			e, err := build(x, k.plan(4000), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func timed(t *testing.T, cost func(rows int) time.Duration, maxRows int) *rig {
 	reserve(k.plan(0), &o.Exec, 20000)
 	x := &blank{fake: newFake(k, o.Exec)}
 	tx := &timedExec{x, c, cost, 0}
-	e, err := build(tx, k.plan(8192), nil, o)
+	e, err := build(tx, k.plan(8192), o)
 	if err != nil {
 		t.Fatal(err)
 	}

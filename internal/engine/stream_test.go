@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,33 +24,6 @@ func ifElse[T any](c bool, a, b T) T {
 	return b
 }
 
-// letters is a detokenizer in which a token is a letter, or a byte of "é" for two of them.
-type letters struct{ held []byte }
-
-func (l *letters) Next(id int32) string {
-	l.held = append(l.held, tokenText(id)...)
-	if l.held[len(l.held)-1] == 0xC3 {
-		return ""
-	}
-	t := string(l.held)
-	l.held = l.held[:0]
-	return t
-}
-
-func (l *letters) Flush() string { return strings.ToValidUTF8(string(l.held), "\uFFFD") }
-
-func tokenText(id int32) string {
-	switch id {
-	case 59:
-		return "\xC3"
-	case 60:
-		return "\xA9"
-	}
-	return string(rune('A' + id))
-}
-
-func newLetters(bool) *letters { return &letters{} }
-
 // start runs an engine in its own goroutine.
 func startEngine(t *testing.T, k kind, context int, o Options) (*Engine, *fake) {
 	t.Helper()
@@ -59,7 +31,7 @@ func startEngine(t *testing.T, k kind, context int, o Options) (*Engine, *fake) 
 		reserve(k.plan(context), &o.Exec, 4*context)
 	}
 	f := newFake(k, o.Exec)
-	e, err := New(f, k.plan(context), Decoders(newLetters), o)
+	e, err := New(f, k.plan(context), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,40 +48,40 @@ func startEngine(t *testing.T, k kind, context int, o Options) (*Engine, *fake) 
 
 var usual = backend.Options{MaxRows: 32, MaxSeqs: 4, MaxOut: 4}
 
-func TestTextAndStopStrings(t *testing.T) {
+// TestPanicInACallbackEndsItsRequest: others in the same batch get what they get alone.
+func TestPanicInACallbackEndsItsRequest(t *testing.T) {
 	k := kinds[0]
-	e, _ := startEngine(t, k, 400, Options{Exec: usual})
-	for i := range 30 {
-		q := &Request{Tokens: []int32{int32(i), 2, 3}, MaxTokens: 60}
-		want := expect(k, q, 400)
-		l, text := &letters{}, ""
-		for _, id := range want {
-			text += l.Next(id)
+	e, _ := startEngine(t, k, 200, Options{Exec: usual})
+	good := &Request{Tokens: []int32{1, 2, 3}, MaxTokens: 20}
+	want := expect(k, good, 200)
+	for name, bad := range map[string]*Request{
+		"NoPenalty":    {Tokens: []int32{4, 5}, MaxTokens: 20, NoPenalty: func(last int32) bool { panic("in a draw") }},
+		"PromptLogits": {Tokens: []int32{4, 5, 6}, MaxTokens: 20, PromptLogits: func(int, []float32) { panic("in a draw") }},
+	} {
+		b, err := e.Generate(context.Background(), bad)
+		if err != nil {
+			t.Fatal(err)
 		}
-		text += l.Flush()
-		for _, stop := range [][]string{nil, {text[10:13]}, {"never there"}, {text[20:21], text[30:34]}} {
-			q := *q
-			q.Stop = stop
-			s, err := e.Generate(context.Background(), &q)
-			if err != nil {
-				t.Fatal(err)
+		g, err := e.Generate(context.Background(), good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last Event
+		for ev := range b.All() {
+			last = ev
+		}
+		var p *CallbackPanic
+		if last.Reason != FinishError || !errors.As(last.Err, &p) || p.Value != "in a draw" || len(p.Stack) == 0 {
+			t.Errorf("%s: ended by %v: %v", name, last.Reason, last.Err)
+		}
+		var got []int32
+		for ev := range g.All() {
+			if !ev.Done {
+				got = append(got, ev.Token)
 			}
-			got, last, n := "", Event{}, 0
-			for ev := range s.All() {
-				got += ev.Text
-				last = ev
-				n++
-			}
-			wantText, hit := firstStop(text, stop)
-			if got != wantText || last.StopString != hit || !last.Done {
-				t.Fatalf("stop %q: text %q, hit %q, want %q, %q", stop, got, last.StopString, wantText, hit)
-			}
-			if want := ifElse(hit != "", FinishStop, FinishLength); last.Reason != want {
-				t.Errorf("stop %q: ended by %v, want %v", stop, last.Reason, want)
-			}
-			if hit == "" && n != 61 {
-				t.Errorf("%d events for 60 tokens", n)
-			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the other request got %v, want %v", name, got, want)
 		}
 	}
 }
@@ -173,7 +145,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	k := kinds[0]
 	o := Options{Exec: usual}
 	reserve(k.plan(5000), &o.Exec, 20000)
-	e, err := New(newFake(k, o.Exec), k.plan(5000), nil, o)
+	e, err := New(newFake(k, o.Exec), k.plan(5000), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +185,7 @@ func TestCloseWhileRequestsComeAndGo(t *testing.T) {
 		m := mode{"tight", 16, 4, 4, 340, 5000}
 		o := m.options(k)
 		f := newFake(k, o.Exec)
-		e, err := New(f, k.plan(300), Decoders(newLetters), o)
+		e, err := New(f, k.plan(300), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +195,7 @@ func TestCloseWhileRequestsComeAndGo(t *testing.T) {
 				rnd := seeded(uint64(g + 100*round))
 				for range 1000 {
 					ctx, cancel := context.WithCancel(context.Background())
-					q := &Request{Tokens: make([]int32, 1+rnd.IntN(200)), Stop: []string{"AB", "é"}, LogProbs: rnd.IntN(3), Progress: true}
+					q := &Request{Tokens: make([]int32, 1+rnd.IntN(200)), LogProbs: rnd.IntN(3), Progress: true}
 					s, err := e.Generate(ctx, q)
 					if err != nil {
 						cancel()
@@ -287,7 +259,7 @@ func TestPanicInALoopClosesTheStream(t *testing.T) {
 func TestThoseWhoWaitGoOnAfterAFailure(t *testing.T) {
 	k := kinds[0]
 	o := Options{Exec: backend.Options{MaxRows: 8, MaxSeqs: 1, MaxOut: 1, Pages: []int{3}}}
-	e, err := build(newFake(k, o.Exec), k.plan(96), nil, o)
+	e, err := build(newFake(k, o.Exec), k.plan(96), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,8 +299,6 @@ func TestRefusals(t *testing.T) {
 		{"negative token", Request{Tokens: []int32{-1}}, "token -1 at prompt position 0: the model has 61 tokens"},
 		{"temperature", Request{Tokens: []int32{1}, Sampling: sample.Params{Temperature: nan}}, "sampling: temperature is NaN, must be 0 (greedy) to 10000"},
 		{"bias", Request{Tokens: []int32{1}, Sampling: sample.Params{LogitBias: map[int32]float32{99: 1}}}, "token 99 at logit bias: the model has 61 tokens"},
-		{"stop without text", Request{Tokens: []int32{1}, Stop: []string{"a"}}, "stop: this model was loaded without a tokenizer"},
-		{"empty stop", Request{Tokens: []int32{1}, Stop: []string{""}}, "stop: an empty stop string would end every answer at once"},
 		{"logprobs", Request{Tokens: []int32{1}, LogProbs: 62}, "logprobs: 62, must be 0 to 61"},
 	}
 	for _, tt := range tests {

@@ -48,6 +48,9 @@ type Fetcher struct {
 	// Pip lists commands that may be pip, tried in order; nil means the usual ones.
 	Pip [][]string
 
+	// NoPip leaves out sources that need pip: no other program is run.
+	NoPip bool
+
 	// ReachTimeout bounds the wait for a server's first sign of life (0: 3 seconds), StallTimeout a pause in
 	// the transfer after that (0: 30 seconds). A whole transfer that brings less than 1 KiB/s for three times
 	// StallTimeout is given up too.
@@ -91,7 +94,10 @@ func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 	}
 	var failures []error
 	for i, src := range e.Sources {
-		err := writeError(f.Store.Staging(e), f.fromSource(ctx, e, src))
+		err := f.allowed(src)
+		if err == nil {
+			err = writeError(f.Store.Staging(e), f.fromSource(ctx, e, src))
+		}
 		if err == nil {
 			return f.Store.Located(e), os.RemoveAll(f.Store.Staging(e))
 		}
@@ -116,6 +122,16 @@ func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 		return "", fmt.Errorf("cannot fetch %s from %w", e.Name, failures[0])
 	}
 	return "", fmt.Errorf("cannot fetch %s: no source had it: %w", e.Name, errors.Join(failures...))
+}
+
+// ErrNoPip says that a source was left out since pip may not be run.
+var ErrNoPip = errors.New("it needs pip, which was not allowed to run")
+
+func (f *Fetcher) allowed(src store.Source) error {
+	if f.NoPip && (len(src.Pip) > 0 || src.Wheel != nil) {
+		return ErrNoPip
+	}
+	return nil
 }
 
 func (f *Fetcher) progress() Progress {

@@ -29,6 +29,8 @@ var forbidden = []rule{
 	{"internal/sample", "internal/engine", "sampling is arithmetic on one row of logits"},
 	{"internal/engine", "net/http", "the engine serves no protocol"},
 	{"internal/engine", "internal/cli", "the engine has no user interface"},
+	{"internal/engine", "internal/tokenizer", "the engine knows token ids; text is package chat's"},
+	{"internal/engine", "internal/chat", "conversations become requests of the engine, not the other way round"},
 	{"internal/engine", "internal/family", "the engine runs plans; opening checkpoints is package model's"},
 	{"internal/engine", "internal/backend/cpu", "the engine runs on any backend"},
 	{"internal/kv", "net/http", "the cache serves no protocol"},
@@ -57,6 +59,13 @@ var forbidden = []rule{
 	{"internal/server/models", "net/http", "a catalog serves no protocol"},
 	{"internal/chat", "net/http", "a request is the same whatever brought it"},
 	{"internal/chat", "internal/store", "a request names models; where they lie a catalog says"},
+	{"internal/chat", "internal/fetch", "a conversation downloads nothing"},
+	{"internal/chat", "internal/server", "dialects are clients of the core, not the other way round"},
+	{"internal/chat", "internal/cli", "the terminal is a client of the core, not the other way round"},
+	{"internal/chat", "internal/auth", "a caller is a word in the trace"},
+	{"internal/model", "internal/chat", "conversations stand above an open model"},
+	{"internal/model", "internal/chattmpl", "templates are rendered in one place, package chat"},
+	{"internal/cli/chatui", "internal", "the screen shows text, wherever it comes from"},
 	{"internal/server", "internal/cli", "commands start the server, not the other way round"},
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/safetensors"
@@ -108,19 +107,16 @@ func (d *Description) need(c *family.Checkpoint, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	o.Seqs = orDefault(o.Seqs, 1)
 	be, err := o.BackendFor(p)
 	if err != nil {
 		return err
 	}
-	seqs := orDefault(o.Seqs, 1)
-	rows := max(min(orDefault(o.MaxRows, defaultRows), d.Context), seqs)
-	mem, err := be.Memory(p, backend.Options{
-		KV: o.KV, MaxRows: rows, MaxSeqs: seqs, MaxOut: seqs, Pages: make([]int, len(p.Groups)),
-	})
+	size, err := measure(be, p, d.Context, o)
 	if err != nil {
 		return err
 	}
-	d.Memory = Need{Weights: mem.Weights, Scratch: mem.Scratch, Cache: cacheBytes(p, mem, d.Context, rows) + 2*mem.Slot}
+	d.Memory = Need{Weights: size.memory.Weights, Scratch: size.memory.Scratch, Cache: size.one}
 	return nil
 }
 

@@ -6,11 +6,10 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/baleenrun/baleen/internal/backend"
 	"github.com/baleenrun/baleen/internal/backend/device"
-	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/engine"
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/mmap"
@@ -38,12 +37,6 @@ type Options struct {
 	Tune     func(o *engine.Options) // changes to the engine's options; nil: none
 }
 
-const (
-	defaultContext = 8192
-	defaultSeqs    = 8
-	defaultRows    = 512
-)
-
 // A Model is an open model.
 type Model struct {
 	Info      family.Info
@@ -56,10 +49,13 @@ type Model struct {
 
 	HasTemplate bool // there is a chat template; without one a model continues text
 
-	checkpoint  *family.Checkpoint
-	template    *chattmpl.Template
-	templateErr error // a template that cannot be read matters to those who chat only
+	bytes      int64
+	stops      []int32
+	checkpoint *family.Checkpoint
 }
+
+// Bytes is the memory that the model takes.
+func (m *Model) Bytes() int64 { return m.bytes }
 
 // Open opens the model at path. It refuses with a *NoMemoryError what does not fit. A model whose files were written
 // meanwhile may have parts of both contents: it is opened anew, and where that goes on the error wraps
@@ -98,10 +94,7 @@ func (m *Model) open(ctx context.Context, o Options) error {
 	if m.Tokenizer, err = loadTokenizer(m.checkpoint); err != nil {
 		return err
 	}
-	if src := m.Info.ChatTemplate; src != "" {
-		m.HasTemplate = true
-		m.template, m.templateErr = chattmpl.Parse("chat template", src)
-	}
+	m.HasTemplate = m.Info.ChatTemplate != ""
 	if m.Context, err = contextFor(m.Info, o.Context); err != nil {
 		return err
 	}
@@ -115,19 +108,31 @@ func (m *Model) open(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	eo, err := m.size(be, o)
+	m.stops = m.stopTokens()
+	size, err := measure(be, m.Plan, m.Context, o)
 	if err != nil {
 		return err
 	}
-	exec, err := be.Compile(m.Plan, eo)
+	budget, known, err := budgetOf(be, o)
 	if err != nil {
 		return err
 	}
-	opt := engine.Options{Exec: eo, StopTokens: m.StopTokens()}
+	if err := size.fit(budget, known); err != nil {
+		return err
+	}
+	m.Memory, m.bytes, m.KVBytes = size.memory, size.bytes(), 2
+	if o.KV == backend.KVF32 {
+		m.KVBytes = 4
+	}
+	exec, err := be.Compile(m.Plan, size.backend)
+	if err != nil {
+		return err
+	}
+	opt := engine.Options{Exec: size.backend, StopTokens: m.stops}
 	if o.Tune != nil {
 		o.Tune(&opt)
 	}
-	m.Engine, err = engine.New(exec, m.Plan, engine.Decoders(m.Tokenizer.NewDecoder), opt)
+	m.Engine, err = engine.New(exec, m.Plan, opt)
 	if err != nil {
 		return errors.Join(err, exec.Close())
 	}
@@ -142,6 +147,19 @@ func (o Options) BackendFor(p *plan.Plan) (backend.Backend, error) {
 	return device.For(p, device.Options{Name: o.Device, Threads: o.Threads, Limit: o.CPU, KV: o.KV})
 }
 
+type backendKey struct{}
+
+// WithBackend returns a context under which tests open models on a backend of their own.
+func WithBackend(ctx context.Context, b backend.Backend) context.Context {
+	return context.WithValue(ctx, backendKey{}, b)
+}
+
+// BackendFrom returns the backend that WithBackend put into a context, nil where there is none.
+func BackendFrom(ctx context.Context) backend.Backend {
+	b, _ := ctx.Value(backendKey{}).(backend.Backend)
+	return b
+}
+
 // Close stops the engine and closes the files.
 func (m *Model) Close() error { return errors.Join(m.Engine.Close(), m.checkpoint.Close()) }
 
@@ -152,27 +170,13 @@ func loadTokenizer(c *family.Checkpoint) (*tokenizer.Tokenizer, error) {
 	return tokenizer.FromDir(c.Dir())
 }
 
-// contextFor chooses the context of a model.
-func contextFor(info family.Info, want int) (int, error) {
-	limit := info.MaxContext
-	switch {
-	case want < 0:
-		return 0, fmt.Errorf("a context of %d tokens", want)
-	case want > limit && limit > 0:
-		return 0, fmt.Errorf("context %d is more than the model's %d", want, limit)
-	case want > 0:
-		return want, nil
-	case limit > 0:
-		return min(limit, defaultContext), nil
-	}
-	return defaultContext, nil
-}
-
 // Sampling returns how tokens are drawn where a request does not say so, and who says that.
 func (m *Model) Sampling() (s family.Sampling, source string) { return m.checkpoint.DefaultSampling() }
 
 // StopTokens are the ids that end an answer: the tokenizer's and those of the configuration.
-func (m *Model) StopTokens() []int32 {
+func (m *Model) StopTokens() []int32 { return slices.Clone(m.stops) }
+
+func (m *Model) stopTokens() []int32 {
 	var out []int32
 	for _, list := range [][]int32{m.Tokenizer.EOS(), m.Info.EOS} {
 		for _, id := range list {
@@ -186,104 +190,4 @@ func (m *Model) StopTokens() []int32 {
 		}
 	}
 	return out
-}
-
-// size chooses the number of pages and slots, and checks that everything fits.
-func (m *Model) size(be backend.Backend, o Options) (backend.Options, error) {
-	eo := backend.Options{
-		KV:       o.KV,
-		MaxRows:  min(orDefault(o.MaxRows, defaultRows), max(m.Context, 1)),
-		MaxSeqs:  orDefault(o.Seqs, defaultSeqs),
-		Pages:    make([]int, len(m.Plan.Groups)),
-		Progress: o.Progress,
-	}
-	eo.MaxRows = max(eo.MaxRows, eo.MaxSeqs)
-	eo.MaxOut = eo.MaxSeqs
-	mem, err := be.Memory(m.Plan, eo)
-	if err != nil {
-		return eo, err
-	}
-	m.Memory, m.KVBytes = mem, 2
-	if o.KV == backend.KVF32 {
-		m.KVBytes = 4
-	}
-	budget, known := Budget{}, false
-	d, own := be.(backend.Device)
-	switch {
-	case own: // what the host has does not matter
-		budget.Source = d.Name() + ", " + d.Describe()
-		if budget.Available, budget.Total, err = d.Free(); err != nil {
-			return eo, err
-		}
-		known = true
-	case o.Budget != nil:
-		budget, known = *o.Budget, true
-	default:
-		budget, known = SystemBudget()
-	}
-	one := cacheBytes(m.Plan, mem, m.Context, eo.MaxRows)
-	if mem.Slot > 0 {
-		one += 2 * mem.Slot // a running state and a snapshot
-	}
-	free := budget.Available - mem.Weights - mem.Scratch - one
-	if known && free < 0 {
-		return eo, &NoMemoryError{Weights: mem.Weights, Scratch: mem.Scratch, Cache: one, Context: m.Context, Budget: budget}
-	}
-	tokens := orDefault(o.CacheTokens, eo.MaxSeqs*m.Context)
-	if tokens < m.Context {
-		return eo, fmt.Errorf("a cache of %d tokens does not hold a context of %d", tokens, m.Context)
-	}
-	if known && one > 0 {
-		tokens = min(tokens, m.Context+int(float64(free/2)/float64(one)*float64(m.Context)))
-	}
-	setPages(&eo, m.Plan, tokens, m.Context)
-	if mem.Slot > 0 {
-		eo.Slots = eo.MaxSeqs + 64
-		if known {
-			eo.Slots = min(eo.Slots, 2+int(free/4/mem.Slot))
-		}
-	}
-	return eo, nil
-}
-
-// setPages gives every group pages for so many tokens. A window keeps fewer per sequence: its own length, what a
-// step adds, and the pages at both ends.
-func setPages(eo *backend.Options, p *plan.Plan, tokens, context int) {
-	seqs := (tokens + context - 1) / context
-	for g, group := range p.Groups {
-		per := pagesOf(group, context, eo.MaxRows)
-		all := pagesOf(group, tokens, eo.MaxRows)
-		if group.Window > 0 {
-			all = max(all, per*seqs)
-			all = min(all, pagesFor(tokens)+seqs)
-		}
-		eo.Pages[g] = max(all, per) + seqs
-	}
-}
-
-func pagesFor(tokens int) int { return (tokens + backend.PageTokens - 1) / backend.PageTokens }
-
-// pagesOf is the number of pages that one sequence of so many tokens needs in a group.
-func pagesOf(g plan.Group, tokens, rows int) int {
-	n := pagesFor(tokens)
-	if g.Window > 0 {
-		n = min(n, pagesFor(g.Window+rows)+2)
-	}
-	return n
-}
-
-// cacheBytes is what the keys and values of one full context take.
-func cacheBytes(p *plan.Plan, mem backend.Memory, context, rows int) int64 {
-	var n int64
-	for g, group := range p.Groups {
-		n += mem.Page[g] * int64(pagesOf(group, context, rows)+1)
-	}
-	return n
-}
-
-func orDefault(n, def int) int {
-	if n == 0 {
-		return def
-	}
-	return n
 }

@@ -1,4 +1,4 @@
-package engine
+package chat
 
 // A stopMatcher finds the first stop string in a text that comes in pieces, and holds back what may become one.
 // The one that is complete first wins; of those complete at the same byte, the longest. So the result does not
@@ -22,6 +22,9 @@ func newStopMatcher(texts []string) *stopMatcher {
 	}
 	m := &stopMatcher{}
 	for _, t := range texts {
+		if t == "" { // it would end every answer at once; requests with one are refused
+			continue
+		}
 		s := stopString{text: t, fail: make([]int, len(t)+1)}
 		for i, n := 1, 0; i < len(t); i++ {
 			for n > 0 && t[i] != t[n] {
@@ -91,12 +94,15 @@ func (m *stopMatcher) cut(piece string, n int) string {
 	return string(m.held[:len(m.held)+len(piece)-n])
 }
 
-// flush returns what is still held back.
+// flush returns what is still held back. What comes next is another text: no stop string reaches into it.
 func (m *stopMatcher) flush() string {
 	if m == nil {
 		return ""
 	}
 	t := string(m.held)
 	m.held = m.held[:0]
+	for j := range m.stops {
+		m.stops[j].n = 0
+	}
 	return t
 }

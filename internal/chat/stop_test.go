@@ -1,4 +1,4 @@
-package engine
+package chat
 
 import (
 	"strings"
@@ -83,6 +83,9 @@ var stopTests = []struct {
 	{"äöü€", []string{"€", "öü"}},                 // bytes of characters
 	{"x", []string{"x"}},                          //
 	{"the end.", []string{"the end.", "e", "."}},  //
+	{"aaab", []string{"aab"}},                     // begins inside what failed
+	{"xabc", []string{"abc", "b"}},                // complete first wins, also inside another
+	{"a\n\nb", []string{"\n\n"}},                  //
 }
 
 func TestStopStringsAcrossPieces(t *testing.T) {
@@ -124,4 +127,18 @@ func FuzzStopStrings(f *testing.F) {
 		}
 		checkStops(t, pieces, stops)
 	})
+}
+
+// TestFlushForgets: text behind a call or a second answer does not complete a stop string that began before it.
+func TestFlushForgets(t *testing.T) {
+	m := newStopMatcher([]string{"END"})
+	if out, found := m.push("one EN"); out != "one " || found {
+		t.Fatalf("%q %v", out, found)
+	}
+	if out := m.flush(); out != "EN" {
+		t.Errorf("flushed %q", out)
+	}
+	if out, found := m.push("D two"); out != "D two" || found {
+		t.Errorf("%q %v", out, found)
+	}
 }

@@ -1,0 +1,24 @@
+package chat
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	for k := range kinds {
+		e := &Error{Kind: Kind(k), Model: "m", RetryAfter: 1500 * time.Millisecond}
+		if e.Message() == "" || e.Kind.String() == "" || e.RetrySeconds() != 2 {
+			t.Errorf("%d: %q", k, e.Message())
+		}
+		if AsError(errors.Join(errors.New("x"), e)) != e {
+			t.Error("AsError does not find it")
+		}
+	}
+	e := &Error{Kind: PromptTooLong, Tokens: 9120, Context: 8192}
+	if m := e.Message(); !strings.Contains(m, "9,120") || !strings.Contains(m, "8,192") {
+		t.Error(m)
+	}
+}

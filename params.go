@@ -1,0 +1,146 @@
+package baleen
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/baleenrun/baleen/internal/chat"
+)
+
+// Params say how an answer is made. What is nil or zero is left to the model, see Model.Defaults; Go's new makes the
+// pointers: new(0.7), new(40).
+type Params struct {
+	MaxTokens int `json:"max_tokens,omitempty"` // most tokens to generate, reasoning included; 0: until the context is full; negative: none
+
+	Temperature *float64 `json:"temperature,omitempty"` // 0: the most probable token, always; 1: as the model has it; higher is more varied
+	TopK        *int     `json:"top_k,omitempty"`       // keep the k most probable tokens; 0: all
+	TopP        *float64 `json:"top_p,omitempty"`       // keep the most probable tokens that reach p together; 1: all
+	MinP        *float64 `json:"min_p,omitempty"`       // drop tokens with less than p times the best one's probability
+	TypicalP    *float64 `json:"typical_p,omitempty"`   // keep the most typical tokens that reach p together; 1: all
+	Seed        *uint64  `json:"seed,omitempty"`        // nil: a random one; Usage says which
+
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"` // divides the logits of tokens that came before; 1: off
+	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`   // taken from logits of tokens that the answer has
+	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`  // the same, for each time
+	RepeatLastN       *int     `json:"repeat_last_n,omitempty"`      // tokens that RepetitionPenalty looks back; -1: all
+	// LogitBias is added to the logits of these tokens; -Inf forbids one.
+	LogitBias map[int32]float32 `json:"logit_bias,omitempty"`
+
+	Stop       []string `json:"stop,omitempty"`        // texts that end the answer; they are not part of it
+	StopTokens []int32  `json:"stop_tokens,omitempty"` // ids that end it, beside the model's own
+
+	LogProbs    bool `json:"logprobs,omitempty"`     // log probabilities of the text's tokens, see Chunk.Tokens
+	TopLogProbs int  `json:"top_logprobs,omitempty"` // and of so many of the most probable tokens at each place
+
+	Tools      []Tool     `json:"tools,omitempty"`
+	ToolChoice ToolChoice `json:"tool_choice,omitzero"`
+	SingleCall bool       `json:"single_call,omitempty"` // at most one call in an answer
+	// MaxToolRounds bounds how often a Session runs tools for one message; 0: 10; negative: never.
+	MaxToolRounds int `json:"max_tool_rounds,omitempty"`
+	// Conclude has a model that only repeats a call, although it got the result, asked once more with a line behind the result
+	// that says to answer now. Small models need it. Usage.Concluded says that it happened.
+	Conclude bool `json:"conclude,omitempty"`
+
+	Thinking       *bool  `json:"thinking,omitempty"`        // reasoning on or off; nil: as the template has it
+	Effort         Effort `json:"effort,omitempty"`          // how much to reason
+	ThinkingBudget int    `json:"thinking_budget,omitempty"` // tokens of reasoning after which the answer begins; 0: no bound but Effort's
+
+	// Continue makes an assistant's message at the end of a conversation the begin of the answer.
+	Continue bool `json:"continue,omitempty"`
+	// DropOldest lets a Session drop its oldest turns where a message would not fit; Chunk.Dropped says which.
+	DropOldest bool `json:"drop_oldest,omitempty"`
+	// CacheSalt keeps conversations apart: cached prefixes are shared only under the same one.
+	CacheSalt string `json:"cache_salt,omitempty"`
+}
+
+// An Effort says how much a model is to reason. Models whose templates know efforts are told; others get a bound of tokens.
+type Effort string
+
+// Efforts.
+const (
+	EffortNone   Effort = "none"
+	EffortLow    Effort = "low"
+	EffortMedium Effort = "medium"
+	EffortHigh   Effort = "high"
+	EffortMax    Effort = "max"
+)
+
+// maxLogProbs bounds Params.TopLogProbs.
+const maxLogProbs = 100
+
+func (p *Params) check() error {
+	for i, s := range p.Stop {
+		if err := isText(fmt.Sprintf("stop[%d]", i), s); err != nil {
+			return err
+		}
+	}
+	if p.TopLogProbs < 0 || p.TopLogProbs > maxLogProbs {
+		return wrong("top_logprobs", "%d: want 0 to %d", p.TopLogProbs, maxLogProbs)
+	}
+	if p.ThinkingBudget < 0 {
+		return wrong("thinking_budget", "%d: want 0 or more", p.ThinkingBudget)
+	}
+	if p.Effort != "" && !slices.Contains(chat.Efforts, string(p.Effort)) {
+		return wrong("effort", "there is no effort %q: want one of %s", p.Effort, strings.Join(chat.Efforts, ", "))
+	}
+	if _, ok := toolModes[p.ToolChoice.Mode]; !ok {
+		return wrong("tool_choice.mode", `there is no mode %q: want "", none, required or named`, p.ToolChoice.Mode)
+	}
+	if p.ToolChoice.Name != "" && p.ToolChoice.Mode != ToolNamed {
+		return wrong("tool_choice.name", "a name needs the mode %q", ToolNamed)
+	}
+	for i, t := range p.Tools {
+		at := fmt.Sprintf("tools[%d]", i)
+		var schema map[string]json.RawMessage
+		if len(t.Parameters) > 0 && (json.Unmarshal(t.Parameters, &schema) != nil || schema == nil) {
+			return wrong(at+".parameters", "not a JSON object: want a schema")
+		}
+		for _, text := range []string{t.Name, t.Description, string(t.Parameters)} {
+			if err := isText(at, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// request puts the params into the core's form; the caller adds what is asked.
+func (p *Params) request() (*chat.Request, error) {
+	if p == nil {
+		p = &Params{}
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	r := &chat.Request{
+		MaxTokens: p.MaxTokens, Stop: p.Stop, StopTokens: p.StopTokens, LogProbs: p.LogProbs || p.TopLogProbs > 0, TopLogs: p.TopLogProbs,
+		Choice:     chat.ToolChoice{Mode: toolModes[p.ToolChoice.Mode], Name: p.ToolChoice.Name, Field: "tool_choice"},
+		SingleCall: p.SingleCall, Thinking: p.Thinking, ThinkingField: "thinking", Effort: string(p.Effort), ThinkingBudget: p.ThinkingBudget,
+		Continue: p.Continue, CacheSalt: p.CacheSalt, Conclude: p.Conclude,
+		Sampling: chat.Sampling{
+			Temperature: narrow(p.Temperature), TopK: p.TopK, TopP: narrow(p.TopP), MinP: narrow(p.MinP), TypicalP: narrow(p.TypicalP),
+			RepetitionPenalty: narrow(p.RepetitionPenalty), PresencePenalty: narrow(p.PresencePenalty), FrequencyPenalty: narrow(p.FrequencyPenalty),
+			RepeatLastN: p.RepeatLastN, Seed: p.Seed, LogitBias: p.LogitBias,
+		},
+	}
+	for i, t := range p.Tools {
+		r.Tools = append(r.Tools, chat.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters, Field: fmt.Sprintf("tools[%d]", i)})
+	}
+	return r, nil
+}
+
+func narrow(v *float64) *float32 {
+	if v == nil {
+		return nil
+	}
+	return new(float32(*v))
+}
+
+func widen(v *float32) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(float64(*v))
+}
