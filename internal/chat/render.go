@@ -123,7 +123,7 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 		}
 	}
 	if len(r.Before) > 0 {
-		if err := m.checkIDs("context", r.Before); err != nil {
+		if err := m.CheckIDs("context", r.Before); err != nil {
 			return nil, err
 		}
 		p.text = m.Tokenizer.Decode(r.Before, false) + p.text
@@ -169,8 +169,8 @@ func (m *Model) mayConclude(p *prompt, r *Request, spans []chattmpl.Span, result
 	})
 }
 
-// checkIDs refuses tokens that the model does not have.
-func (m *Model) checkIDs(field string, ids []int32) error {
+// CheckIDs refuses tokens that the model does not have.
+func (m *Model) CheckIDs(field string, ids []int32) error {
 	for i, id := range ids {
 		if id < 0 || int(id) >= m.Plan.Vocab {
 			return Invalidf(field, "token %d at position %d: the model has %s tokens", id, i, thousands(m.Plan.Vocab))
@@ -249,11 +249,11 @@ func (m *Model) renderRaw(r *Request) (*prompt, error) {
 	}
 	var err error
 	switch {
-	case r.Suffix != "":
+	case r.Suffix != "" || r.Fill:
 		return p, m.fillIn(p, r)
 	case len(r.PromptTokens) > 0:
 		p.tokens = r.PromptTokens
-		if err := m.checkIDs("prompt", p.tokens); err != nil {
+		if err := m.CheckIDs("prompt", p.tokens); err != nil {
 			return nil, err
 		}
 		p.text = m.Tokenizer.Decode(p.tokens, false)
@@ -299,6 +299,37 @@ func FillsGaps(hasToken func(string) bool) bool {
 // fileMarks end the text in a gap.
 var fileMarks = []string{"<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<|file_separator|>", "<file_sep>", "<fim_pad>"}
 
+// repositories are the control tokens around the files of a project, as models were trained with them.
+var repositories = []struct{ name, file string }{
+	{"<|repo_name|>", "<|file_sep|>"},
+	{"<repo_name>", "<file_sep>"},
+	{"<reponame>", "<filename>"},
+}
+
+// filesBefore are other files of a project before the one with a gap, whose name is not known. Models without tokens for
+// that get the texts alone.
+func (m *Model) filesBefore(files []SourceFile) []tokenizer.Part {
+	if len(files) == 0 {
+		return nil
+	}
+	has := func(t string) bool { _, ok := m.Tokenizer.ID(t); return ok }
+	var out []tokenizer.Part
+	for _, r := range repositories {
+		if !has(r.name) || !has(r.file) {
+			continue
+		}
+		out = append(out, tokenizer.Part{Text: r.name, Special: true}, tokenizer.Part{Text: "project\n"})
+		for _, f := range files {
+			out = append(out, tokenizer.Part{Text: r.file, Special: true}, tokenizer.Part{Text: f.Name + "\n" + f.Text + "\n"})
+		}
+		return append(out, tokenizer.Part{Text: r.file, Special: true}, tokenizer.Part{Text: "filename\n"})
+	}
+	for _, f := range files {
+		out = append(out, tokenizer.Part{Text: f.Text + "\n\n"})
+	}
+	return out
+}
+
 // fillIn makes the prompt of a text with a gap.
 func (m *Model) fillIn(p *prompt, r *Request) error {
 	has := func(t string) bool { _, ok := m.Tokenizer.ID(t); return t == "" || ok }
@@ -316,6 +347,10 @@ func (m *Model) fillIn(p *prompt, r *Request) error {
 		if f.suffixFirst {
 			parts = []tokenizer.Part{{Text: f.suffix, Special: true}, {Text: r.Suffix}, {Text: f.prefix, Special: true}, {Text: r.Prompt}}
 		}
+		if r.Middle != "" {
+			parts = append(parts, tokenizer.Part{Text: r.Middle})
+		}
+		parts = append(m.filesBefore(r.Files), parts...)
 		for _, part := range parts {
 			p.text += part.Text
 		}
@@ -381,7 +416,10 @@ func (m *Model) mayFit(r *Request, messages []Message) error {
 	if m.longest == 0 {
 		return nil
 	}
-	n := len(r.Prompt) + len(r.Suffix)
+	n := len(r.Prompt) + len(r.Suffix) + len(r.Middle)
+	for i := range r.Files {
+		n += len(r.Files[i].Name) + len(r.Files[i].Text)
+	}
 	for i := range messages {
 		n += len(messages[i].Reasoning)
 		for j := range messages[i].Parts {

@@ -36,6 +36,9 @@ type Request struct {
 	PromptSpecial bool
 	Suffix        string // text behind the gap: fill in the middle
 	SuffixField   string
+	Fill          bool         // fill in the middle also where Suffix is empty
+	Middle        string       // with a gap: begin of the text in it
+	Files         []SourceFile // with a gap: other files, which stand before
 
 	Format Format // refused until output can be constrained
 
@@ -64,6 +67,9 @@ type Request struct {
 	Conclude  bool           // ask again where the model only repeats a call, see repeatGuard
 	Continue  bool           // the last assistant message is the begin of the answer and is continued
 }
+
+// A SourceFile is a text with a name.
+type SourceFile struct{ Name, Text string }
 
 // Roles of messages.
 const (

@@ -54,6 +54,12 @@ func (r *Request) sampling(spec *Spec, own family.Sampling) (sample.Params, erro
 	return p, nil
 }
 
+// DefaultParams are what requests are drawn with that say nothing of it.
+func DefaultParams(spec *Spec, m *Model) (sample.Params, error) {
+	own, _ := m.Sampling()
+	return (&Request{}).sampling(spec, own)
+}
+
 func (s *Sampling) onto(p *sample.Params) {
 	set := func(dst *float32, v *float32) {
 		if v != nil {

@@ -225,6 +225,22 @@ func (s *Stream) All() func(yield func(Delta) bool) {
 	}
 }
 
+// Stop ends the answer where it is: what was generated of it and not read is dropped, and Next goes on with its Finish,
+// for the reason Length. Several answers go on.
+func (s *Stream) Stop() {
+	if s.merged != nil || s.open == 0 {
+		return
+	}
+	c := s.choices[0]
+	c.drain()
+	if !c.finished {
+		c.queue = nil
+		c.end(Length, "", nil)
+		return
+	}
+	c.queue = c.queue[len(c.queue)-1:] // the Finish
+}
+
 // Close cancels what still runs and gives the model back.
 func (s *Stream) Close() { s.finish(Usage{}) }
 

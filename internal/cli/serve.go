@@ -28,6 +28,7 @@ import (
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/keeper"
+	"github.com/baleenrun/baleen/internal/server/llamacpp"
 	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/openai"
@@ -261,7 +262,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	k := a.keeper(st, catalog)
 	s, err := server.New(server.Options{
 		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version,
-		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k)}, // the APIs that it speaks
+		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k), llamacpp.New(openai.Shapes())}, // the APIs that it speaks
 		Hosts:    auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
 		MaxBody:  maxBody, BodyMemory: max(memory.bodies, 2*maxBody), MaxContext: loader.MaxContext(),
 		MaxActive: f.maxActive, ShareCache: f.shareCache, RecordDir: f.record,

@@ -47,6 +47,7 @@ var speakers = []speaker{
 		"ollama", "/api/chat", `{"model":"scripted","messages":[{"role":"user","content":"PROMPT"}],"stream":STREAM}`,
 		"", `"think":"low"`, "", `{"error":`,
 	},
+	{"llamacpp", "/completion", `{"prompt":"<|im_start|>user\nPROMPT","stream":STREAM}`, "", "", "", `data: {"error":`},
 	{"ollama", "/api/generate", `{"model":"scripted","prompt":"PROMPT","stream":STREAM}`, "", `"think":"low"`, "", `{"error":`},
 }
 
@@ -182,7 +183,7 @@ func TestGoodStreamsEnd(t *testing.T) {
 		s := &speakers[i]
 		r := w.Post(t, s.path, s.say("hi", true))
 		last := lastPiece(r.Body)
-		ok := s.end != "" && strings.HasSuffix(r.Body, s.end) || strings.HasPrefix(last, "event: response.completed\n") || strings.Contains(last, `"done":true`)
+		ok := s.end != "" && strings.HasSuffix(r.Body, s.end) || strings.HasPrefix(last, "event: response.completed\n") || strings.Contains(last, `"done":true`) || s.dialect == "llamacpp" && strings.Contains(last, `"stop":true`)
 		if r.Status != 200 || !ok {
 			t.Errorf("%s: %s", s.path, last)
 		}

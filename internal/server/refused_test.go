@@ -11,6 +11,7 @@ import (
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/fields"
+	"github.com/baleenrun/baleen/internal/server/llamacpp"
 	"github.com/baleenrun/baleen/internal/server/modeladmin"
 	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/server/openai"
@@ -37,7 +38,7 @@ func (k noKeeper) About(context.Context, string) (modeladmin.About, error) {
 
 // all is a world with every dialect.
 func all(t *testing.T, o servertest.Options) *servertest.World {
-	o.Dialects = []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(noKeeper{t})}
+	o.Dialects = []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(noKeeper{t}), llamacpp.New(openai.Shapes())}
 	if o.Script == nil {
 		o.Script = servertest.Demo
 	}
@@ -61,6 +62,18 @@ func errorShape(dialect, body string) (field, message string, ok bool) {
 		if e.Error.Param != nil {
 			field = *e.Error.Param
 		}
+		return field, e.Error.Message, true
+	case "llamacpp":
+		var e struct {
+			Error *struct {
+				Code          int
+				Message, Type string
+			}
+		}
+		if json.Unmarshal([]byte(body), &e) != nil || e.Error == nil || e.Error.Code < 400 || e.Error.Type == "" {
+			return "", "", false
+		}
+		field, _, _ = strings.Cut(e.Error.Message, ": ")
 		return field, e.Error.Message, true
 	case "anthropic":
 		var e struct {
@@ -126,6 +139,13 @@ var refusals = map[string]map[string]struct{ path, body, prefix string }{
 			"/v1/messages", `{"model":"scripted","max_tokens":5,"tools":[{"name":"f","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"hi"},` +
 				`{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"@}}]}]}`, "messages.1.content.0.tool.",
 		},
+	},
+	"llamacpp": {
+		"completion request": {"/completion", `{"prompt":"x"@}`, ""},
+		"infill request":     {"/infill", `{"input_prefix":"x"@}`, ""},
+		"message":            {"/apply-template", `{"messages":[{"role":"user","content":"hi"@}]}`, "messages[0]."},
+		"tool call":          {"/apply-template", `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{}"}@}]}]}`, "messages[1].tool_calls[0]."},
+		"tool":               {"/apply-template", `{"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f"}@}]}`, "tools[0]."},
 	},
 	"ollama": {
 		"generate": {"/api/generate", askGenerate, ""},

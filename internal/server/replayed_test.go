@@ -131,6 +131,11 @@ var matchers = map[string][]struct{ client, pattern string }{
 		{"Inspect 0.3, lm-eval, gptme 0.35, CrewAI 1.15, Strands 1.62", `maximum context length`},
 		{"Codex", `"context_length_exceeded"`},
 	},
+	"llamacpp": {
+		{"LiteLLM 1.110", `exceeds the available context size`},
+		{"Strands 1.62, llama.cpp", `context|kv cache|slot`},
+		{"llama.cpp's own", `"type":"exceed_context_size_error","n_prompt_tokens":\d+,"n_ctx":512`},
+	},
 	"anthropic": {
 		{"Claude Code, LangChain 1.7, LiteLLM 1.110, agno 3.1", `prompt is too long`},
 		{"Strands 1.62", `prompt is too long:`},

@@ -91,6 +91,7 @@ type Env struct {
 	Log     *slog.Logger
 	Version string
 	Now     func() time.Time
+	Ready   func() bool   // the server takes requests
 	Limits  fields.Limits // of what requests hold
 }
 

@@ -96,6 +96,7 @@ func New(o Options) (*Server, error) {
 		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now, Limits: fields.Limits{Tokens: o.MaxContext}},
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
+	s.env.Ready = func() bool { return s.ready.Load() && !s.stopping.Load() }
 	s.ready.Store(true)
 	if o.RecordDir != "" {
 		r, err := newRecorder(o.RecordDir, o.Log)

@@ -71,8 +71,12 @@ func (d *dialect) ErrorBody() any { return errorBody{} }
 // message words errors as clients of Ollama look for them.
 func message(e *chat.Error) string {
 	if e.Kind == chat.PromptTooLong {
-		return fmt.Sprintf("the input length exceeds the context length: this model's maximum context length is %d tokens, and the prompt has %d; "+
-			"shorten the prompt or load the model with a larger context", e.Context, e.Tokens)
+		least := ""
+		if e.AtLeast {
+			least = "at least "
+		}
+		return fmt.Sprintf("the input length exceeds the context length: this model's maximum context length is %d tokens, and the prompt has %s%d; "+
+			"shorten the prompt or load the model with a larger context", e.Context, least, e.Tokens)
 	}
 	if e.Kind == chat.UnknownModel && e.Msg == "" {
 		return fmt.Sprintf("model '%s' not found%s", e.Model, e.Advice())

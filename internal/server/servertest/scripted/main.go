@@ -24,6 +24,7 @@ import (
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/keeper"
+	"github.com/baleenrun/baleen/internal/server/llamacpp"
 	"github.com/baleenrun/baleen/internal/server/modeladmin"
 	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/ollama"
@@ -119,7 +120,7 @@ func run(o options) error {
 	}
 	s, err := server.New(server.Options{
 		Chat: svc, Metrics: metrics, Version: "scripted", RecordDir: o.record, Keys: auth.NewKeys(keys, ""),
-		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(changes)},
+		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(changes), llamacpp.New(openai.Shapes())},
 		Log:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
