@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +236,42 @@ func TestForcedCallCannotBeTalkedAway(t *testing.T) {
 			if len(calls) != 1 || calls[0].Name != "extract" || calls[0].Arguments != c.args || finish[0].Reason != c.reason {
 				t.Errorf("%+v, %q: calls %v, ended by %v", choice, c.script, calls, finish[0].Reason)
 			}
+		}
+	}
+}
+
+// TestTemplateThatLosesText: a message that the model would not see is an error of the client's request.
+func TestTemplateThatLosesText(t *testing.T) {
+	talk := []chat.Message{chat.Text(chat.User, "one"), chat.Text(chat.Assistant, "two"), chat.Text(chat.User, "three")}
+	for _, c := range []struct{ template, prompt, message string }{
+		{`<user>{{ messages[-1].content }}`, "", `it leaves out "one" of the message with role user`},
+		{`{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}`, "<user>one<assistant>two<user>three", ""},
+	} {
+		prompt := ""
+		w := servertest.New(t, servertest.Options{Checkpoint: servertest.Checkpoint{Template: c.template}, Script: func(p string) string { prompt = p; return "ok" }})
+		if c.message == "" {
+			if run(t, w, &chat.Request{Messages: talk}); prompt != c.prompt {
+				t.Errorf("prompt %q, want %q", prompt, c.prompt)
+			}
+			continue
+		}
+		_, err := w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Messages: talk})
+		var e *chat.Error
+		if !errors.As(err, &e) || e.Kind != chat.Invalid || !strings.Contains(e.Message(), c.message) {
+			t.Errorf("error %v, want one that says %q", err, c.message)
+		}
+	}
+}
+
+// TestDamagedHistoryIsAnswered: calls that a client sends back as a model wrote them, empty or cut, are no reason to refuse.
+func TestDamagedHistoryIsAnswered(t *testing.T) {
+	for _, args := range []string{"", "{", `{"a": "b`, "a=b", "null"} {
+		w := servertest.New(t, servertest.Options{Script: func(string) string { return "ok" }})
+		text, _, _, _, done := run(t, w, &chat.Request{Tools: []chat.Tool{{Name: "add"}}, Messages: []chat.Message{
+			chat.Text(chat.User, "x"), {Role: chat.Assistant, Calls: []chat.Call{{ID: "1", Name: "add", Arguments: args}}}, {Role: chat.ToolRole, CallID: "1", Parts: []chat.Part{{Text: "2"}}},
+		}})
+		if text != "ok" || done.Err != nil {
+			t.Errorf("arguments %q: %q, %v", args, text, done.Err)
 		}
 	}
 }

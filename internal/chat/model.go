@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
@@ -109,13 +110,17 @@ func (d promptFormat) usable(name string) error {
 
 // templateError words a template's refusal.
 func templateError(err error) error {
+	var lost *toolfmt.LostText
+	said := strings.TrimPrefix(err.Error(), "chattmpl: ")
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case errors.As(err, &lost):
+		said += ": put it into a message of another role or place"
 	case errors.Is(err, chattmpl.ErrRaised), errors.Is(err, chattmpl.ErrLimit):
-		return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template refused the conversation: " + err.Error(), Err: err}
+		return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template refused the conversation: " + said, Err: err}
 	}
-	return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template cannot render this conversation: " + err.Error(), Err: err}
+	return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template cannot render this conversation: " + said, Err: err}
 }
 
 // templateVariables are those that transformers gives every template.

@@ -2,6 +2,7 @@ package toolfmt
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
@@ -104,12 +105,27 @@ func (f *Format) OpensReasoning(prompt string) bool {
 // Options.Prefixed. With an empty name it stops before the name. ok is false where the format has no such text.
 func (f *Format) CallPrefix(name string) (text string, ok bool) { return f.spec.callPrefix(name) }
 
-// Render renders a conversation with the model's template. It is Input and then Template.Render.
+// Render renders a conversation with the model's template: Input and then Template.Render. The error is a *LostText
+// where the template leaves out what a message says.
 func (f *Format) Render(ctx context.Context, t *chattmpl.Template, ms []Message, tools []Tool, o PromptOptions, extra []chattmpl.KV) (chattmpl.Output, error) {
-	in, err := f.Input(ms, tools, o)
-	if err != nil {
-		return chattmpl.Output{}, err
+	render := func(ms []Message) (out chattmpl.Output, err error) {
+		in, shown, err := f.input(ms, tools, o)
+		if err != nil {
+			return out, err
+		}
+		in.Extra = append(in.Extra, extra...)
+		if out, err = t.Render(ctx, in, chattmpl.Limits{}); err == nil {
+			err = checkLost(out, shown)
+		}
+		return out, err
 	}
-	in.Extra = append(in.Extra, extra...)
-	return t.Render(ctx, in, chattmpl.Limits{})
+	out, err := render(ms)
+	var lost *LostText
+	if errors.As(err, &lost) && lost.Role != "assistant" && f.caps.system {
+		// Mistral Nemo's shows the system's text only where the user speaks last: let users say it.
+		if again, err := render(systemToUser(ms)); err == nil {
+			return again, nil
+		}
+	}
+	return out, err
 }

@@ -26,11 +26,13 @@ type caps struct {
 	thinkVar             string
 	effort               bool
 	reasoningKeys        []string
+	listContent          map[string]bool // roles whose content must be a list of parts: text alone does not come out
 }
 
 // prober renders trial conversations. The words that it looks for in the output occur in no template.
 type prober struct {
-	t *chattmpl.Template
+	t    *chattmpl.Template
+	list map[string]bool // as caps.listContent
 }
 
 const (
@@ -38,8 +40,36 @@ const (
 	probeTool2 = "zqsecond"
 	probeArg   = "zqvalue"
 	probeText  = "zqtext"
-	probeUser  = `{"role":"user","content":"zquser"}`
 )
+
+// content writes a message's text as the template reads it.
+func (c caps) content(role, text string) string {
+	if c.listContent[role] {
+		return `[{"type":"text","text":` + quote(text) + `}]`
+	}
+	return quote(text)
+}
+
+// message is a message of a trial.
+func (p *prober) message(role, text string) string {
+	return `{"role":"` + role + `","content":` + caps{listContent: p.list}.content(role, text) + `}`
+}
+
+func (p *prober) user() string { return p.message("user", "zquser") }
+
+// reads finds out whether the template renders messages of a role, and notes where it wants their content as a list of
+// parts: given text it writes nothing, or fails. around returns a conversation with such a message.
+func (p *prober) reads(role string, around func() string, word string) bool {
+	for _, list := range []bool{false, true} {
+		p.list[role] = list
+		out, ok := p.render(around(), "")
+		if ok && strings.Contains(out, word) && !(list && strings.Contains(out, "{'")) {
+			return true
+		}
+	}
+	p.list[role] = false
+	return false
+}
 
 // probeLimits bounds each trial: a hostile template costs little.
 var probeLimits = chattmpl.Limits{Steps: 200_000, OutputBytes: 1 << 20, StringBytes: 1 << 20}
@@ -88,9 +118,9 @@ func (p *prober) conversation(t trial) string {
 			id = id[:len(id)-1] + "x"
 		}
 		calls = append(calls, `{"id":"`+id+`","type":"function","function":{"name":"`+name+`","arguments":`+args+`}}`)
-		results = append(results, `{"role":"tool","content":"zqresult","tool_call_id":"`+id+`","name":"`+name+`"}`)
+		results = append(results, `{"role":"tool","content":`+caps{listContent: p.list}.content("tool", "zqresult")+`,"tool_call_id":"`+id+`","name":"`+name+`"}`)
 	}
-	s := probeUser + `,{"role":"assistant","content":` + t.content + `,"tool_calls":[` + strings.Join(calls, ",") + `]}`
+	s := p.user() + `,{"role":"assistant","content":` + t.content + `,"tool_calls":[` + strings.Join(calls, ",") + `]}`
 	if t.result {
 		s += "," + strings.Join(results, ",")
 	}
@@ -104,7 +134,7 @@ func (p *prober) try(t trial) bool {
 	if !ok {
 		return false
 	}
-	bare, ok := p.render(probeUser, probeDefinition(probeTool)+","+probeDefinition(probeTool2))
+	bare, ok := p.render(p.user(), probeDefinition(probeTool)+","+probeDefinition(probeTool2))
 	if !ok {
 		bare = ""
 	}
@@ -126,19 +156,21 @@ func probe(source string) caps {
 	if source == "" || err != nil {
 		return c
 	}
-	p := &prober{t: t}
+	p := &prober{t: t, list: map[string]bool{}}
+	c.listContent = p.list
+	p.reads("user", func() string { return p.message("user", probeText) }, probeText)
+	p.reads("assistant", func() string { return p.user() + "," + p.message("assistant", probeText) + "," + p.user() }, probeText)
 	p.probeTools(&c, source)
 	p.probeCalls(&c)
 	for role, can := range map[string]*bool{"system": &c.system, "developer": &c.developer} {
-		out, ok := p.render(`{"role":"`+role+`","content":"`+probeText+`"},`+probeUser, "")
-		*can = ok && strings.Contains(out, probeText)
+		*can = p.reads(role, func() string { return p.message(role, probeText) + "," + p.user() }, probeText)
 	}
 	p.probeThinking(&c, source)
 	return c
 }
 
 func (p *prober) probeTools(c *caps, source string) {
-	out, ok := p.render(probeUser, probeDefinition(probeTool))
+	out, ok := p.render(p.user(), probeDefinition(probeTool))
 	c.tools = ok && strings.Contains(out, probeTool)
 	const other = "xml_tools"
 	if c.tools || !strings.Contains(source, other) {
@@ -148,7 +180,7 @@ func (p *prober) probeTools(c *caps, source string) {
 	if err != nil {
 		return
 	}
-	if out, ok = p.render(probeUser, "", chattmpl.KV{Key: other, Value: list}); ok && strings.Contains(out, probeTool) {
+	if out, ok = p.render(p.user(), "", chattmpl.KV{Key: other, Value: list}); ok && strings.Contains(out, probeTool) {
 		c.tools, c.toolsVar = true, other
 	}
 }
@@ -169,8 +201,10 @@ func (p *prober) probeCalls(c *caps) {
 			return
 		}
 	}
-	out, ok := p.render(probeUser+`,{"role":"assistant","content":"x"},{"role":"tool","content":"zqresult","name":"x","tool_call_id":"callzq001"}`, "")
-	c.toolRole = ok && strings.Contains(out, "zqresult")
+	c.toolRole = p.reads("tool", func() string {
+		result := caps{listContent: p.list}.content("tool", "zqresult")
+		return p.user() + "," + p.message("assistant", "x") + `,{"role":"tool","content":` + result + `,"name":"x","tool_call_id":"callzq001"}`
+	}, "zqresult")
 }
 
 // probeAround finds out what may stand around the calls, given one way of writing them that works.
@@ -180,12 +214,18 @@ func (p *prober) probeAround(c *caps, t trial) {
 	many.result = true
 	c.manyCalls = p.try(many)
 	text := t
-	text.content = `"` + probeText + `"`
+	text.content = caps{listContent: p.list}.content("assistant", probeText)
 	c.contentWithCalls = p.try(text)
 	res := t
 	res.result = true
-	out, ok := p.render(p.conversation(res), probeDefinition(probeTool))
-	c.toolRole = ok && strings.Contains(out, "zqresult")
+	for _, list := range []bool{false, true} {
+		p.list["tool"] = list
+		out, ok := p.render(p.conversation(res), probeDefinition(probeTool))
+		if c.toolRole = ok && strings.Contains(out, "zqresult"); c.toolRole {
+			return
+		}
+	}
+	p.list["tool"] = false
 }
 
 var wordOf = map[string]*regexp.Regexp{
@@ -206,7 +246,7 @@ func (p *prober) probeThinking(c *caps, source string) {
 		if !strings.Contains(source, name) {
 			continue
 		}
-		system := `{"role":"system","content":"s"},` + probeUser
+		system := p.message("system", "s") + "," + p.user()
 		on, ok1 := p.render(system, "", chattmpl.KV{Key: name, Value: chattmpl.Bool(true)})
 		off, ok2 := p.render(system, "", chattmpl.KV{Key: name, Value: chattmpl.Bool(false)})
 		if ok1 && ok2 && on != off {
@@ -215,8 +255,8 @@ func (p *prober) probeThinking(c *caps, source string) {
 		}
 	}
 	if strings.Contains(source, "reasoning_effort") {
-		low, ok1 := p.render(probeUser, "", chattmpl.KV{Key: "reasoning_effort", Value: chattmpl.Text("low")})
-		high, ok2 := p.render(probeUser, "", chattmpl.KV{Key: "reasoning_effort", Value: chattmpl.Text("high")})
+		low, ok1 := p.render(p.user(), "", chattmpl.KV{Key: "reasoning_effort", Value: chattmpl.Text("low")})
+		high, ok2 := p.render(p.user(), "", chattmpl.KV{Key: "reasoning_effort", Value: chattmpl.Text("high")})
 		c.effort = ok1 && ok2 && low != high
 	}
 }

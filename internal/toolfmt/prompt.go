@@ -36,9 +36,6 @@ func (s *spec) callsText(calls []Call) string {
 			b.WriteByte('\n')
 		}
 		args := c.Arguments
-		if strings.TrimSpace(args) == "" {
-			args = "{}"
-		}
 		switch {
 		case s.python:
 			b.WriteString("```tool_code\n" + pythonCall(c.Name, args) + "\n```")

@@ -11,35 +11,38 @@ import (
 )
 
 // Input puts a conversation and the offered tools into what the model's template expects, ready for
-// Template.Render but for the tokens' spellings. The error names the message or tool that is wrong.
+// Template.Render but for the tokens' spellings. The error names the tool that is wrong.
 func (f *Format) Input(ms []Message, tools []Tool, o PromptOptions) (chattmpl.Input, error) {
-	in := chattmpl.Input{AddGenerationPrompt: true}
+	in, _, err := f.input(ms, tools, o)
+	return in, err
+}
+
+// input returns also the messages that the template is to render.
+func (f *Format) input(ms []Message, tools []Tool, o PromptOptions) (in chattmpl.Input, shown []Message, err error) {
+	in.AddGenerationPrompt = true
 	r := renderer{f: f, names: map[string]string{}}
-	if len(tools) > 0 && !f.caps.tools {
+	if ms = withWholeArguments(ms); len(tools) > 0 && !f.caps.tools {
 		text, err := f.spec.toolPrompt(tools)
 		if err != nil {
-			return in, err
+			return in, nil, err
 		}
 		ms = withSystem(ms, text)
 	}
+	shown = ms
 	if !f.caps.system {
 		ms = systemToUser(ms)
 	}
-	b, err := r.messages(ms)
-	if err != nil {
-		return in, err
-	}
-	if in.Messages, err = chattmpl.ParseJSON(b); err != nil {
-		return in, err
+	if in.Messages, err = chattmpl.ParseJSON(r.messages(ms)); err != nil {
+		return in, nil, err
 	}
 	if len(tools) > 0 && f.caps.tools {
 		b, err := toolsJSON(tools)
 		if err != nil {
-			return in, err
+			return in, nil, err
 		}
 		list, err := chattmpl.ParseJSON(b)
 		if err != nil {
-			return in, fmt.Errorf("toolfmt: tools: %w", err)
+			return in, nil, fmt.Errorf("the tools: %w", err)
 		}
 		if f.caps.toolsVar == "" {
 			in.Tools = list
@@ -53,7 +56,7 @@ func (f *Format) Input(ms []Message, tools []Tool, o PromptOptions) (chattmpl.In
 	if o.Effort != "" && f.caps.effort {
 		in.Extra = append(in.Extra, chattmpl.KV{Key: "reasoning_effort", Value: chattmpl.Text(o.Effort)})
 	}
-	return in, nil
+	return in, shown, nil
 }
 
 // withSystem puts text behind the system message, or makes one.
@@ -120,7 +123,7 @@ func toolJSON(t Tool) ([]byte, error) {
 		params = []byte(`{"type":"object","properties":{}}`)
 	}
 	if params[0] != '{' || !json.Valid(params) {
-		return nil, fmt.Errorf("toolfmt: parameters of tool %q are not a JSON object", t.Name)
+		return nil, fmt.Errorf("the parameters of tool %q are not a JSON object", t.Name)
 	}
 	return []byte(`{"name":` + quote(t.Name) + `,"description":` + quote(t.Description) + `,"parameters":` + string(params) + `}`), nil
 }
@@ -147,7 +150,7 @@ type renderer struct {
 	n     int
 }
 
-func (r *renderer) messages(ms []Message) ([]byte, error) {
+func (r *renderer) messages(ms []Message) []byte {
 	r.b.WriteByte('[')
 	for i := 0; i < len(ms); i++ {
 		m := ms[i]
@@ -159,11 +162,7 @@ func (r *renderer) messages(ms []Message) ([]byte, error) {
 		}
 		switch {
 		case m.Role == "assistant" && len(m.Calls) > 0:
-			skip, err := r.assistant(m, ms[i+1:])
-			if err != nil {
-				return nil, fmt.Errorf("toolfmt: message %d: %w", i, err)
-			}
-			i += skip
+			i += r.assistant(m, ms[i+1:])
 		case m.Role == "tool" && !r.f.caps.toolRole:
 			text := r.f.spec.resultText(m)
 			for ; i+1 < len(ms) && (ms[i+1].Role == "tool" || ms[i+1].Role == "user"); i++ { // roles must take turns
@@ -181,7 +180,7 @@ func (r *renderer) messages(ms []Message) ([]byte, error) {
 		}
 	}
 	r.b.WriteByte(']')
-	return r.b.Bytes(), nil
+	return r.b.Bytes()
 }
 
 func (r *renderer) begin(role string) {
@@ -194,13 +193,17 @@ func (r *renderer) begin(role string) {
 
 func (r *renderer) field(key, value string) { r.b.WriteString("," + quote(key) + ":" + quote(value)) }
 
+func (r *renderer) content(role, text string) {
+	r.b.WriteString(`,"content":` + r.f.caps.content(role, text))
+}
+
 func (r *renderer) plain(m Message) {
 	role := m.Role
 	if role == "developer" && !r.f.caps.developer {
 		role = "system"
 	}
 	r.begin(role)
-	r.field("content", m.Content)
+	r.content(role, m.Content)
 	r.reasoning(m)
 	r.b.WriteByte('}')
 }
@@ -217,18 +220,13 @@ func (r *renderer) reasoning(m Message) {
 // assistant writes a turn with calls, in the pieces that the template can take. It returns how many of the
 // results that follow it has written as well: templates that know one call a message get each result
 // right behind its call.
-func (r *renderer) assistant(m Message, rest []Message) (skip int, err error) {
+func (r *renderer) assistant(m Message, rest []Message) (skip int) {
 	c := r.f.caps
-	for _, call := range m.Calls {
-		if call.Arguments != "" && !json.Valid([]byte(call.Arguments)) {
-			return 0, fmt.Errorf("arguments of the call of %q are not JSON", call.Name)
-		}
-	}
 	if !c.calls {
 		m.Content = joinText(m.Content, r.f.spec.callsText(m.Calls))
 		m.Calls = nil
 		r.plain(m)
-		return 0, nil
+		return 0
 	}
 	if c.calls && !c.contentWithCalls && m.Content != "" {
 		r.plain(Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning})
@@ -236,7 +234,7 @@ func (r *renderer) assistant(m Message, rest []Message) (skip int, err error) {
 	}
 	if c.manyCalls || len(m.Calls) == 1 || !c.toolRole {
 		r.callMessage(m, m.Calls)
-		return 0, nil
+		return 0
 	}
 	results := map[string]Message{}
 	for skip < len(rest) && rest[skip].Role == "tool" {
@@ -265,7 +263,7 @@ func (r *renderer) assistant(m Message, rest []Message) (skip int, err error) {
 			r.result(res)
 		}
 	}
-	return skip, nil
+	return skip
 }
 
 func (r *renderer) callMessage(m Message, calls []Call) {
@@ -277,7 +275,7 @@ func (r *renderer) callMessage(m Message, calls []Call) {
 	switch {
 	case m.Content != "" || !c.nullContent:
 		if m.Content != "" || !c.oneOfContentThinking {
-			r.field("content", m.Content)
+			r.content(m.Role, m.Content)
 		}
 	default:
 		r.b.WriteString(`,"content":null`)
@@ -289,9 +287,6 @@ func (r *renderer) callMessage(m Message, calls []Call) {
 			r.b.WriteByte(',')
 		}
 		args := call.Arguments
-		if strings.TrimSpace(args) == "" {
-			args = "{}"
-		}
 		if c.stringArgs {
 			args = quote(args)
 		}
@@ -302,7 +297,7 @@ func (r *renderer) callMessage(m Message, calls []Call) {
 
 func (r *renderer) result(m Message) {
 	r.begin("tool")
-	r.field("content", m.Content)
+	r.content("tool", m.Content)
 	r.field("tool_call_id", r.id(m.CallID))
 	if m.ToolName != "" {
 		r.field("name", m.ToolName)

@@ -470,9 +470,6 @@ func (ir *itemReader) call(v fields.Value, kind string) error {
 		c.Arguments = string(b)
 	} else {
 		c.Arguments = text(v, "arguments")
-		if err := argumentsOK(c.Arguments, v.Path+".arguments"); err != nil {
-			return err
-		}
 	}
 	m := ir.assistant(v.Path)
 	m.Calls = append(m.Calls, c)
