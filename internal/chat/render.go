@@ -37,7 +37,7 @@ type askedAgain struct {
 
 // render turns a request into tokens.
 func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, error) {
-	if err := m.checkIDs("stop_tokens", r.StopTokens); err != nil {
+	if err := m.CheckIDs("stop_tokens", r.StopTokens); err != nil {
 		return nil, err
 	}
 	if r.Raw {
