@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,19 @@ func (s *Service) Catalog() Catalog { return s.o.Catalog }
 // Pool returns the loaded models.
 func (s *Service) Pool() *pool.Pool[*Model] { return s.o.Pool }
 
+// Resolve is the catalog's, asked once for each name of a request: a name means the same to all that handle it.
+func (s *Service) Resolve(ctx context.Context, name string) (Spec, error) {
+	t := TraceOf(ctx)
+	if spec, ok := t.spec(name); ok {
+		return spec, nil
+	}
+	spec, err := s.o.Catalog.Resolve(ctx, name)
+	if err == nil {
+		t.means(name, spec)
+	}
+	return spec, err
+}
+
 // A Lease is a loaded model that stays until Release.
 type Lease struct {
 	Spec  Spec
@@ -68,7 +82,7 @@ func (l *Lease) Release() { l.l.Release() }
 
 // Acquire lends the model of a name and loads it first where needed.
 func (s *Service) Acquire(ctx context.Context, name string, keep *time.Duration) (*Lease, error) {
-	spec, err := s.o.Catalog.Resolve(ctx, name)
+	spec, err := s.Resolve(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +98,17 @@ func (s *Service) Acquire(ctx context.Context, name string, keep *time.Duration)
 	return &Lease{Spec: spec, Model: l.Model, Load: time.Since(began), l: l}, nil
 }
 
-// Unload closes the model of a name when nobody uses it. It reports whether it was loaded.
+// Unload closes the model of a name when nobody uses it. It reports whether it was loaded. A name that is no longer there
+// means what was loaded by it.
 func (s *Service) Unload(ctx context.Context, name string) (bool, error) {
-	spec, err := s.o.Catalog.Resolve(ctx, name)
+	spec, err := s.Resolve(ctx, name)
+	if e := AsError(err); e != nil && e.Kind == UnknownModel {
+		for _, st := range s.o.Pool.Loaded(nil) {
+			if slices.Contains(st.Names, name) {
+				spec, err = Spec{Name: name, Path: st.Key}, nil
+			}
+		}
+	}
 	if err != nil {
 		return false, err
 	}

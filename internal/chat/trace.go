@@ -22,6 +22,7 @@ type Trace struct {
 	mu      sync.Mutex
 	summary Summary
 	notices []string
+	names   map[string]Spec // what names of this request mean
 }
 
 // A Summary is what a Trace knows. A request that ran several streams sums their counts.
@@ -60,6 +61,24 @@ func (t *Trace) Fail(err *Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.summary.Err, t.summary.End = err, err.Kind.String()
+}
+
+// spec returns what a name means that was looked up for this request before.
+func (t *Trace) spec(name string) (Spec, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, ok := t.names[name]
+	return s, ok
+}
+
+// means notes what a name of this request means, and with it the canonical name.
+func (t *Trace) means(name string, s Spec) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.names == nil {
+		t.names = map[string]Spec{}
+	}
+	t.names[name], t.names[s.Name] = s, s
 }
 
 // Notice notes what a client should know of its request beside the answer; see Notices.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -44,16 +45,33 @@ func (a *app) keeper(st *store.Store, catalog *models.Catalog) *keeper.Keeper {
 	}}
 }
 
-// sweep removes uploads that nobody used, now and then until ctx ends.
-func sweep(ctx context.Context, k *keeper.Keeper, log *slog.Logger) {
-	for {
-		if err := k.Sweep(time.Now().Add(-keeper.Unused)); err != nil {
-			log.Warn("unused uploads could not be removed", "error", err)
+// sweep removes what killed processes left and uploads that nobody used, and unloads models whose files are gone, now
+// and then until ctx ends. Another server of the store may have removed them: nobody could name them here any more.
+func sweep(ctx context.Context, k *keeper.Keeper, p *pool.Pool[*chat.Model], log *slog.Logger) {
+	warn := func(what string, err error) {
+		if err != nil {
+			log.Warn(what, "error", err)
 		}
+	}
+	warn("what killed processes left could not be removed", k.SweepLeftovers(time.Now()))
+	warn("unused uploads could not be removed", k.Sweep(time.Now().Add(-keeper.Unused)))
+	soon, seldom, often := time.After(3*time.Second), time.NewTicker(6*time.Hour), time.NewTicker(2*time.Second)
+	defer seldom.Stop()
+	defer often.Stop()
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(6 * time.Hour):
+		case <-often.C:
+			p.Prune(func(path string) bool {
+				_, err := os.Stat(path)
+				return errors.Is(err, fs.ErrNotExist)
+			})
+		case <-soon: // what was too young before
+			warn("what killed processes left could not be removed", k.SweepLeftovers(time.Now()))
+		case <-seldom.C:
+			warn("what killed processes left could not be removed", k.SweepLeftovers(time.Now()))
+			warn("unused uploads could not be removed", k.Sweep(time.Now().Add(-keeper.Unused)))
 		}
 	}
 }
@@ -79,7 +97,7 @@ type serveFlags struct {
 	memory                 string
 	maxModels, parallel    int
 	queue, maxActive       int
-	maxBody                string
+	maxBody, maxUpload     string
 	record, conclude       string
 	shareCache             bool
 }
@@ -141,6 +159,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.IntVar(&f.queue, "max-queue", 512, "answers of one model that may wait")
 	fs.IntVar(&f.maxActive, "max-requests", 1024, "requests in work at once, waiting ones included")
 	fs.StringVar(&f.maxBody, "max-body", "32MiB", "largest request body")
+	fs.StringVar(&f.maxUpload, "max-upload", "1TiB", "largest file that may be uploaded to make a model of it")
 	fs.BoolVar(&f.shareCache, "share-cache", false, "let API keys share the cached beginnings of prompts, so that each can tell what others sent")
 	fs.StringVar(&f.conclude, "conclude", "auto", "ask a model that makes a call again, when it got the result, to answer instead: auto, repeats or never")
 	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
@@ -260,6 +279,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return usagef("--max-body: %v", err)
 	}
 	k := a.keeper(st, catalog)
+	if k.MaxUpload, err = parseBytes(f.maxUpload); err != nil {
+		return usagef("--max-upload: %v", err)
+	}
 	s, err := server.New(server.Options{
 		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version,
 		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k), llamacpp.New(openai.Shapes())}, // the APIs that it speaks
@@ -274,14 +296,14 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	go sweep(ctx, k, log)
-	return a.runServer(ctx, f, s, svc, l, log)
+	go sweep(ctx, k, p, log)
+	return a.runServer(ctx, f, s, svc, server.Listen(l), log)
 }
 
 // runServer answers requests until ctx ends, and then lets running ones end.
 func (a *app) runServer(ctx context.Context, f *serveFlags, s *server.Server, svc *chat.Service, l net.Listener, log *slog.Logger) error {
 	hs := &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: s, ConnContext: server.ConnContext, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	s.SetReady(len(f.models) == 0)

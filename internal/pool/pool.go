@@ -476,6 +476,15 @@ func (p *Pool[M]) Unload(key, by string) (bool, error) {
 	return true, nil
 }
 
+// Prune unloads, as soon as nobody uses them, the models whose keys name nothing any more.
+func (p *Pool[M]) Prune(gone func(key string) bool) {
+	for _, st := range p.Loaded(nil) {
+		if !st.Leaving && gone(st.Key) {
+			p.Unload(st.Key, "") //nolint:errcheck // those who ask as "" may
+		}
+	}
+}
+
 // Status describes a model of the pool.
 type Status struct {
 	Key     string

@@ -114,6 +114,24 @@ func unload(p *Pool[*fake], key string) bool {
 	return was && err == nil
 }
 
+// TestModelsThatAreGone unloads what nobody can name any more, when nobody uses it.
+func TestModelsThatAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{}
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1)})
+		must(t, p, "a1", nil).Release()
+		used := must(t, p, "b1", nil)
+		must(t, p, "c1", nil).Release()
+		p.Prune(func(key string) bool { return key != "c1" })
+		synctest.Wait()
+		same(t, p, "b1", "c1")
+		used.Release()
+		synctest.Wait()
+		same(t, p, "c1")
+		closeAll(t, p, f)
+	})
+}
+
 // TestWhoDecidesHowLongAModelStays gives it to whoever made it load, and to those who may decide about every model.
 func TestWhoDecidesHowLongAModelStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,8 +30,8 @@ func (k noKeeper) Delete(context.Context, string, func()) error                 
 func (k noKeeper) Create(context.Context, modeladmin.Creation, func(modeladmin.Progress)) error {
 	return k.fail()
 }
-func (k noKeeper) HasBlob(context.Context, string) (bool, error)    { return true, nil }
-func (k noKeeper) PutBlob(context.Context, string, io.Reader) error { return k.fail() }
+func (k noKeeper) HasBlob(context.Context, string) (bool, error)           { return true, nil }
+func (k noKeeper) PutBlob(context.Context, string, int64, io.Reader) error { return k.fail() }
 func (k noKeeper) About(context.Context, string) (modeladmin.About, error) {
 	return modeladmin.About{}, nil
 }

@@ -156,6 +156,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := &writer{ResponseWriter: rw, timeout: s.o.WriteTimeout, notices: trace.Notices}
 	c := &call{trace: trace, writer: w, maxBody: s.o.MaxBody, limits: s.env.Limits, bodies: s.bodies, bodyTimeout: s.o.BodyTimeout, bodyPause: s.o.BodyPause}
 	defer c.release()
+	noteRequest(r)
 	if s.recorder != nil {
 		s.recorder.attach(c, r)
 	}

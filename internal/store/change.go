@@ -114,6 +114,10 @@ func (s *Store) Copy(from, to string) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
+	if d, err := os.Open(tmp); err == nil { // against those who remove what killed processes left
+		defer d.Close()
+		_, _ = TryLock(d) // where folders cannot be locked they are left alone
+	}
 	man := Manifest{Name: to, Fetched: time.Now().UTC().Truncate(time.Second)}
 	if own {
 		err = s.copyOwn(src, tmp, &man)

@@ -150,6 +150,15 @@ func (s *Store) find(name string) (Model, bool, error) {
 	if err != nil {
 		return Model{}, false, err
 	}
+	m, ok := FindIn(list, name)
+	return m, ok, nil
+}
+
+// FindIn is Find in a list that List has given.
+func FindIn(list []Model, name string) (Model, bool) {
+	if name == "" || len(name) > maxFind {
+		return Model{}, false
+	}
 	fits := []func(have string) bool{
 		func(have string) bool { return have == name },
 		func(have string) bool { return strings.EqualFold(have, name) },
@@ -158,12 +167,11 @@ func (s *Store) find(name string) (Model, bool, error) {
 	for _, fit := range fits {
 		for _, m := range list {
 			if fit(m.Name) {
-				return m, true, nil
+				return m, true
 			}
 		}
 	}
-	m, ok := s.findPart(list, name)
-	return m, ok, nil
+	return findPart(list, name)
 }
 
 // untagged is a name without the tag that may be left out, and that lists of Ollama's API add to every name.
@@ -175,7 +183,7 @@ func untagged(name string) string {
 }
 
 // findPart finds REPO:QUANTIZATION among models that are called REPO:FILE, where only one fits.
-func (s *Store) findPart(list []Model, name string) (Model, bool) {
+func findPart(list []Model, name string) (Model, bool) {
 	repo, pick, ok := strings.Cut(name, ":")
 	if !ok {
 		return Model{}, false

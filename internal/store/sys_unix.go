@@ -4,6 +4,7 @@ package store
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,14 @@ func tryLock(f *os.File) error {
 		return errLocked
 	}
 	return err
+}
+
+// IsFull reports whether an error says that a disk, or this user's part of it, is full.
+func IsFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+// IsReadOnly reports whether an error says that something may not be written where it is.
+func IsReadOnly(err error) bool {
+	return errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
 // FreeBytes is the disk space that this user may still take in dir.

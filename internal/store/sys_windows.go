@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/windows"
@@ -15,6 +16,17 @@ func tryLock(f *os.File) error {
 		return errLocked
 	}
 	return err
+}
+
+// IsFull reports whether an error says that a disk, or this user's part of it, is full.
+func IsFull(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
+}
+
+// IsReadOnly reports whether an error says that something may not be written where it is.
+func IsReadOnly(err error) bool {
+	return errors.Is(err, windows.ERROR_WRITE_PROTECT) || errors.Is(err, fs.ErrPermission)
 }
 
 // FreeBytes is the disk space that this user may still take in dir.

@@ -145,7 +145,7 @@ func (d *dialect) read(w http.ResponseWriter, r *http.Request, table *fields.Tab
 	header(w, r)
 	req := &request{thinking: thinking{whole: interleaved(r)}}
 	return req, server.Decode(r, table, req, func() error {
-		_, err := d.env.Chat.Catalog().Resolve(r.Context(), req.chat.Model)
+		_, err := d.env.Chat.Resolve(r.Context(), req.chat.Model)
 		return err // a client that names a wrong model should learn that first
 	}, req.finish)
 }

@@ -121,7 +121,7 @@ func page(specs []chat.Spec, q url.Values) (list []chat.Spec, more bool, err err
 // model answers GET /v1/models/NAME.
 func (d *dialect) model(w http.ResponseWriter, r *http.Request) error {
 	header(w, r)
-	s, err := d.env.Chat.Catalog().Resolve(r.Context(), r.PathValue("model"))
+	s, err := d.env.Chat.Resolve(r.Context(), r.PathValue("model"))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/baleenrun/baleen/internal/chat"
+	"github.com/baleenrun/baleen/internal/store"
 )
 
 // Unused is how long an upload may wait for the model that is made of it.
@@ -38,11 +39,22 @@ func (k *Keeper) HasBlob(_ context.Context, digest string) (bool, error) {
 	return os.Chtimes(path, now, now) == nil, nil // who asks is about to use it: Sweep leaves it
 }
 
-// PutBlob keeps a file whose bytes have the digest.
-func (k *Keeper) PutBlob(_ context.Context, digest string, body io.Reader) error {
+// maxUpload is the usual bound of a file: more than any model in one file has.
+const maxUpload = 1 << 40
+
+// PutBlob keeps a file whose bytes have the digest; size is how many bytes are to come, -1 where that is not known.
+func (k *Keeper) PutBlob(_ context.Context, digest string, size int64, body io.Reader) (err error) {
+	defer worded(&err)
 	path, err := k.blob(digest)
 	if err != nil {
 		return err
+	}
+	limit := k.MaxUpload
+	if limit == 0 {
+		limit = maxUpload
+	}
+	if size > limit {
+		return &chat.Error{Kind: chat.BodyTooLarge, Limit: limit}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("keeper: %w", err)
@@ -52,8 +64,14 @@ func (k *Keeper) PutBlob(_ context.Context, digest string, body io.Reader) error
 		return fmt.Errorf("keeper: %w", err)
 	}
 	defer os.Remove(f.Name())
+	if _, err := store.TryLock(f); err != nil { // against SweepLeftovers of another process
+		return errors.Join(fmt.Errorf("keeper: %w", err), f.Close())
+	}
+	if err := k.room(filepath.Dir(path), max(size, 0)); err != nil {
+		return errors.Join(err, f.Close())
+	}
 	sum := sha256.New()
-	_, err = io.Copy(io.MultiWriter(f, sum), body)
+	err = k.take(io.MultiWriter(f, sum), filepath.Dir(path), limit, body)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("keeper: upload: %w", err) // a body's reader has worded its own, as *chat.Error
 	}
@@ -63,8 +81,30 @@ func (k *Keeper) PutBlob(_ context.Context, digest string, body io.Reader) error
 	return os.Rename(f.Name(), path)
 }
 
-// Sweep removes uploads that nobody used: files that no model has and that came before a time, pieces of transfers
-// that were broken off, and folders whose model was never finished. While a derived model's file cannot be read it removes
+// roomEvery is how many bytes of an upload come between looks at the disk, on which others write, too.
+const roomEvery = 64 << 20
+
+// take copies at most limit bytes of an upload, as long as there is room for them.
+func (k *Keeper) take(w io.Writer, dir string, limit int64, body io.Reader) error {
+	for n := int64(0); ; {
+		got, err := io.CopyN(w, body, min(roomEvery, limit+1-n))
+		n += got
+		switch {
+		case n > limit:
+			return &chat.Error{Kind: chat.BodyTooLarge, Limit: limit}
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := k.room(dir, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// Sweep removes uploads that nobody used: files that no model has and that came before a time, and folders whose model
+// was never finished. While a derived model's file cannot be read it removes
 // nothing.
 func (k *Keeper) Sweep(before time.Time) error {
 	list, err := k.Catalog.AllDerived()
@@ -111,7 +151,7 @@ func (k *Keeper) sweepBlobs(before time.Time, used []os.FileInfo) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		ours := strings.HasPrefix(e.Name(), "sha256-") || strings.HasPrefix(e.Name(), ".upload-")
+		ours := strings.HasPrefix(e.Name(), "sha256-")
 		info, err := e.Info()
 		if err != nil || !ours || !info.Mode().IsRegular() || !info.ModTime().Before(before) {
 			continue

@@ -26,12 +26,17 @@ type Keeper struct {
 	Catalog *models.Catalog
 	// Fetcher makes a fetcher that reports to p.
 	Fetcher func(p fetch.Progress) *fetch.Fetcher
+	// MaxUpload is the largest file that may be uploaded; 0: 1 TiB.
+	MaxUpload int64
+	// Spare is how many bytes of the disk uploads leave free; 0: 256 MiB.
+	Spare int64
 }
 
 var _ modeladmin.Keeper = (*Keeper)(nil)
 
 // Pull fetches a model. What is here already is left alone.
-func (k *Keeper) Pull(ctx context.Context, name string, report func(modeladmin.Progress)) error {
+func (k *Keeper) Pull(ctx context.Context, name string, report func(modeladmin.Progress)) (err error) {
+	defer worded(&err)
 	report(modeladmin.Progress{Status: "pulling manifest"})
 	if _, err := k.Catalog.Resolve(ctx, name); err == nil {
 		return nil
@@ -47,7 +52,8 @@ func (k *Keeper) Pull(ctx context.Context, name string, report func(modeladmin.P
 	if !ok {
 		return &chat.Error{Kind: chat.UnknownModel, Model: name}
 	}
-	_, err := k.Fetcher(&progress{report: report}).Fetch(ctx, e)
+	defer k.Catalog.Changed()
+	_, err = k.Fetcher(&progress{report: report}).Fetch(ctx, e)
 	switch {
 	case err == nil:
 		report(modeladmin.Progress{Status: "verifying sha256 digest"})
@@ -65,8 +71,8 @@ func pullError(name string, err error) error {
 	var status *fetch.StatusError
 	e := &chat.Error{Kind: chat.Upstream, Model: name, Msg: "fetching failed: " + err.Error(), Err: err}
 	switch {
-	case errors.As(err, &space):
-		e.Kind, e.Msg = chat.Unavailable, space.Error()
+	case errors.As(err, &space), store.IsFull(err), store.IsReadOnly(err):
+		return err // worded puts it into words
 	case errors.As(err, &missing):
 		e.Kind = chat.UnknownModel
 	case errors.As(err, &status) && (status.Code == 404 || status.Code == 401 || status.Code == 403):
@@ -95,7 +101,8 @@ func (p *progress) Stop()            {}
 func (p *progress) Note(line string) { p.report(modeladmin.Progress{Status: line}) }
 
 // Copy gives a model a second name.
-func (k *Keeper) Copy(ctx context.Context, source, destination string) error {
+func (k *Keeper) Copy(ctx context.Context, source, destination string) (err error) {
+	defer worded(&err)
 	spec, err := k.Catalog.Resolve(ctx, source)
 	if err != nil {
 		return err
@@ -136,8 +143,19 @@ func (k *Keeper) free(ctx context.Context, name string) error {
 func clean(name string) string { return strings.TrimSuffix(strings.TrimSpace(name), ":latest") }
 
 // Delete removes a name, and the files that no other name needs.
-func (k *Keeper) Delete(ctx context.Context, name string, removing func()) error {
-	if was, err := k.Catalog.Forget(name); was || err != nil {
+func (k *Keeper) Delete(ctx context.Context, name string, removing func()) (err error) {
+	defer worded(&err)
+	if d, ok, err := k.Catalog.Derived(name); err != nil {
+		return err
+	} else if ok {
+		last, err := k.lastName(ctx, d.Spec)
+		if err != nil {
+			return err
+		}
+		if last {
+			removing()
+		}
+		_, err = k.Catalog.Forget(name)
 		return err
 	}
 	name = strings.TrimSpace(name)
@@ -152,7 +170,8 @@ func (k *Keeper) Delete(ctx context.Context, name string, removing func()) error
 	} else if s, err := k.Catalog.Resolve(ctx, name); err == nil {
 		return &chat.Error{Kind: chat.Forbidden, Model: name, Msg: fmt.Sprintf("%s is no model of the store: it is served from a file", s.Name)}
 	}
-	_, err := k.Store.Remove(name)
+	defer k.Catalog.Changed()
+	_, err = k.Store.Remove(name)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &chat.Error{Kind: chat.UnknownModel, Model: name, Err: err}
@@ -160,6 +179,20 @@ func (k *Keeper) Delete(ctx context.Context, name string, removing func()) error
 		return &chat.Error{Kind: chat.Forbidden, Model: name, Msg: err.Error(), Err: err}
 	}
 	return err
+}
+
+// lastName reports whether a model is the last whose name leads to its weights: without it nobody could unload them.
+func (k *Keeper) lastName(ctx context.Context, spec chat.Spec) (bool, error) {
+	list, err := k.Catalog.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range list {
+		if s.Path == spec.Path && !strings.EqualFold(s.Name, spec.Name) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // Unneeded refuses to remove weights that models were made of.
@@ -192,7 +225,8 @@ func (k *Keeper) About(_ context.Context, name string) (modeladmin.About, error)
 }
 
 // Create makes a model of another one or of uploaded files.
-func (k *Keeper) Create(ctx context.Context, c modeladmin.Creation, report func(modeladmin.Progress)) error {
+func (k *Keeper) Create(ctx context.Context, c modeladmin.Creation, report func(modeladmin.Progress)) (err error) {
+	defer worded(&err)
 	if err := k.free(ctx, c.Name); err != nil {
 		return err
 	}

@@ -50,13 +50,13 @@ func TestMakeCopyDelete(t *testing.T) {
 	if has, err := k.HasBlob(t.Context(), digest); has || err != nil {
 		t.Errorf("%v %v", has, err)
 	}
-	if err := k.PutBlob(t.Context(), digest, strings.NewReader("other bytes")); kindOf(err) != chat.Invalid {
+	if err := k.PutBlob(t.Context(), digest, -1, strings.NewReader("other bytes")); kindOf(err) != chat.Invalid {
 		t.Errorf("wrong bytes: %v", err)
 	}
-	if err := k.PutBlob(t.Context(), "../../etc", bytes.NewReader(file)); kindOf(err) != chat.Invalid {
+	if err := k.PutBlob(t.Context(), "../../etc", -1, bytes.NewReader(file)); kindOf(err) != chat.Invalid {
 		t.Errorf("wrong digest: %v", err)
 	}
-	if err := k.PutBlob(t.Context(), digest, bytes.NewReader(file)); err != nil {
+	if err := k.PutBlob(t.Context(), digest, -1, bytes.NewReader(file)); err != nil {
 		t.Fatal(err)
 	}
 	if has, _ := k.HasBlob(t.Context(), digest); !has {
@@ -146,7 +146,7 @@ func TestSweepRemovesWhatNobodyUses(t *testing.T) {
 	put := func(b []byte) string {
 		sum := sha256.Sum256(b)
 		digest := hex.EncodeToString(sum[:])
-		if err := k.PutBlob(t.Context(), digest, bytes.NewReader(b)); err != nil {
+		if err := k.PutBlob(t.Context(), digest, -1, bytes.NewReader(b)); err != nil {
 			t.Fatal(err)
 		}
 		return digest
@@ -155,13 +155,12 @@ func TestSweepRemovesWhatNobodyUses(t *testing.T) {
 	if err := k.Create(t.Context(), modeladmin.Creation{Name: "up", Files: map[string]string{"m.gguf": used}}, quiet); err != nil {
 		t.Fatal(err)
 	}
-	torn := filepath.Join(home, "blobs", ".upload-123")
 	left := filepath.Join(home, "uploaded", "model-left")
 	foreign := filepath.Join(home, "blobs", "README")
 	if err := os.Mkdir(left, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []string{torn, foreign, filepath.Join(left, "half.gguf")} {
+	for _, p := range []string{foreign, filepath.Join(left, "half.gguf")} {
 		if err := os.WriteFile(p, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -177,10 +176,8 @@ func TestSweepRemovesWhatNobodyUses(t *testing.T) {
 	if err := k.Sweep(soon); err != nil || !there(used) || there(unused) {
 		t.Errorf("after a while: %v, used %v, unused %v", err, there(used), there(unused))
 	}
-	for _, p := range []string{torn, left} {
-		if _, err := os.Stat(p); err == nil {
-			t.Errorf("%s is still there", p)
-		}
+	if _, err := os.Stat(left); err == nil {
+		t.Errorf("%s is still there", left)
 	}
 	if _, err := os.Stat(foreign); err != nil {
 		t.Error("a file that is no upload is gone")
@@ -218,7 +215,7 @@ func TestDamagedModelKeepsItsFiles(t *testing.T) {
 			}
 			sum := sha256.Sum256(b)
 			digest := hex.EncodeToString(sum[:])
-			if err := k.PutBlob(t.Context(), digest, bytes.NewReader(b)); err != nil {
+			if err := k.PutBlob(t.Context(), digest, -1, bytes.NewReader(b)); err != nil {
 				t.Fatal(err)
 			}
 			if err := k.Create(t.Context(), modeladmin.Creation{Name: "up", Files: map[string]string{"m.gguf": digest}}, quiet); err != nil {

@@ -18,15 +18,16 @@ type Keeper interface {
 	Pull(ctx context.Context, name string, report func(Progress)) error
 	// Copy gives a model a second name.
 	Copy(ctx context.Context, source, destination string) error
-	// Delete removes a name, and the files that no other name needs; it calls removing before it removes files.
+	// Delete removes a name, and the files that no other name needs; before it removes the last name of weights, it calls
+	// removing.
 	Delete(ctx context.Context, name string, removing func()) error
 	// Create makes a model of others or of uploaded files.
 	Create(ctx context.Context, c Creation, report func(Progress)) error
 	// HasBlob reports whether a file was uploaded; digest is hexadecimal, of SHA-256.
 	HasBlob(ctx context.Context, digest string) (bool, error)
 	// PutBlob keeps a file. It checks that the bytes have the digest (else an error of kind Invalid) before it is
-	// there. Errors of reading body are handed on.
-	PutBlob(ctx context.Context, digest string, body io.Reader) error
+	// there. size is how many bytes are to come, -1 where that is not known. Errors of reading body are handed on.
+	PutBlob(ctx context.Context, digest string, size int64, body io.Reader) error
 	// About says what is known of a model beside its Spec and its files.
 	About(ctx context.Context, name string) (About, error)
 }

@@ -21,7 +21,8 @@ type Derived struct {
 	Folder  string    `json:"folder,omitempty"` // of uploaded files that belong to it, and to models made of it
 }
 
-func (c *Catalog) derivedDir() string { return filepath.Join(c.store.Dir(), "derived") }
+// DerivedDir is the folder of the files of derived models.
+func (c *Catalog) DerivedDir() string { return filepath.Join(c.store.Dir(), "derived") }
 
 // key is what names are compared by.
 func key(name string) string {
@@ -30,7 +31,7 @@ func key(name string) string {
 
 // fileOf is where a derived model is kept; names may have slashes and colons, files here have neither.
 func (c *Catalog) fileOf(name string) string {
-	return filepath.Join(c.derivedDir(), strings.NewReplacer("/", "+", ":", "=", `\`, "+").Replace(key(name))+".json")
+	return filepath.Join(c.DerivedDir(), strings.NewReplacer("/", "+", ":", "=", `\`, "+").Replace(key(name))+".json")
 }
 
 // Derived finds a derived model. Where its file is there and cannot be read, that is an error.
@@ -45,15 +46,7 @@ func (c *Catalog) derivedLocked(name string) (d Derived, ok bool, err error) {
 		return d, false, nil
 	}
 	d, err = readDerived(c.fileOf(name))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return Derived{}, false, nil
-	case err != nil:
-		return Derived{}, false, damaged(name, err)
-	case key(d.Spec.Name) != key(name):
-		return Derived{}, false, damaged(name, fmt.Errorf("%s is of a model %q", c.fileOf(name), d.Spec.Name))
-	}
-	return d, true, nil
+	return checkDerived(name, c.fileOf(name), d, err)
 }
 
 func damaged(name string, err error) error {
@@ -89,14 +82,18 @@ func (c *Catalog) Derive(d Derived) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := os.MkdirAll(c.derivedDir(), 0o755); err != nil {
+	c.seen = nil
+	if err := os.MkdirAll(c.DerivedDir(), 0o755); err != nil {
 		return fmt.Errorf("models: %w", err)
 	}
-	f, err := os.CreateTemp(c.derivedDir(), ".new-*")
+	f, err := os.CreateTemp(c.DerivedDir(), ".new-*")
 	if err != nil {
 		return fmt.Errorf("models: %w", err)
 	}
 	defer os.Remove(f.Name())
+	if _, err := store.TryLock(f); err != nil { // against those who remove what killed processes left
+		return errors.Join(fmt.Errorf("models: %w", err), f.Close())
+	}
 	_, err = f.Write(b)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("models: %w", err)
@@ -112,6 +109,7 @@ func (c *Catalog) Derive(d Derived) error {
 func (c *Catalog) Forget(name string) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.seen = nil
 	d, ok, err := c.derivedLocked(name)
 	if !ok {
 		return false, err
@@ -144,23 +142,33 @@ func (c *Catalog) AllDerived() ([]Derived, error) {
 
 // allDerived lists the derived models that can be read, and says which files cannot.
 func (c *Catalog) allDerived() (out []Derived, err error) {
-	entries, err := os.ReadDir(c.derivedDir())
+	err = c.eachDerived(func(_ string, d Derived, err error) {
+		if err == nil {
+			out = append(out, d)
+		}
+	})
+	return out, err
+}
+
+// eachDerived calls f for each file of a derived model, and returns what is wrong with any of them.
+func (c *Catalog) eachDerived(f func(path string, d Derived, err error)) error {
+	entries, err := os.ReadDir(c.DerivedDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("models: %w", err)
+		return fmt.Errorf("models: %w", err)
 	}
 	var errs []error
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != ".json" {
 			continue
 		}
-		d, err := readDerived(filepath.Join(c.derivedDir(), e.Name()))
+		path := filepath.Join(c.DerivedDir(), e.Name())
+		d, err := readDerived(path)
 		if err != nil {
 			errs = append(errs, err)
-			continue
 		}
-		out = append(out, d)
+		f(path, d, err)
 	}
-	return out, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // warn logs a problem, once until it changes.

@@ -28,6 +28,7 @@ type Catalog struct {
 	mu     sync.Mutex
 	served []chat.Spec
 	warned string // what the log was told last
+	seen   *shelf // what lay on disk when it was read last; nil: it must be read
 }
 
 // New returns the catalog of a store.
@@ -103,10 +104,14 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
 	if plain == "" {
 		return chat.Spec{}, &chat.Error{Kind: chat.Invalid, Field: "model", Missing: true, Msg: "the request names no model"}
 	}
-	if d, ok, err := c.Derived(plain); ok || err != nil {
+	sh, err := c.shelf()
+	if err != nil {
+		return chat.Spec{}, err // it may be there
+	}
+	if d, ok, err := sh.derived(c, plain); ok || err != nil {
 		return d.Spec, err
 	}
-	m, ok := c.store.Find(strings.TrimSpace(name))
+	m, ok := store.FindIn(sh.models, strings.TrimSpace(name))
 	switch {
 	case !ok:
 		here, err := c.List(ctx)
@@ -140,11 +145,14 @@ func near(name string, here []chat.Spec) []string {
 // what was made of them last: of several names of one file the first is the file's own. One damaged file does not take
 // the list away: its model is left out, and the log says so.
 func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
+	sh, err := c.shelf()
+	if err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	out := append([]chat.Spec(nil), c.served...)
-	derived, err := c.allDerived()
-	if err != nil {
-		c.warn("models are missing in the list: files of derived models cannot be read", err)
+	if sh.problem != nil {
+		c.warn("models are missing in the list: files of derived models cannot be read", sh.problem)
 	}
 	c.mu.Unlock()
 	have := map[string]bool{}
@@ -152,17 +160,13 @@ func (c *Catalog) List(context.Context) ([]chat.Spec, error) {
 		have[strings.ToLower(s.Name)] = true
 	}
 	var made []chat.Spec
-	for _, d := range derived { // their names hide those of the store
+	for _, d := range sh.made { // their names hide those of the store
 		if key := strings.ToLower(d.Spec.Name); !have[key] {
 			have[key] = true
 			made = append(made, d.Spec)
 		}
 	}
-	all, err := c.store.List()
-	if err != nil {
-		return nil, &chat.Error{Kind: chat.Internal, Msg: "the models cannot be listed", Err: err}
-	}
-	for _, m := range all {
+	for _, m := range sh.models {
 		if key := strings.ToLower(m.Name); m.Problem == "" && !have[key] {
 			have[key] = true
 			out = append(out, SpecOf(m))

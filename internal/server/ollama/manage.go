@@ -26,7 +26,7 @@ func (d *dialect) manageRoutes() []server.Route {
 		{Method: "DELETE", Path: "/api/delete", Scope: auth.Manage, Body: deleteTable, Empty: true, Answers: []int{404}, Summary: "Remove a model", Handle: d.delete},
 		{Method: "HEAD", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, PathPattern: blobPattern, Answers: []int{400}, Summary: "Whether a file was uploaded", Handle: d.hasBlob},
 		{
-			Method: "POST", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, Upload: true, PathPattern: blobPattern, MaxBody: -1, Answers: []int{201, 400, 408}, Handle: d.putBlob,
+			Method: "POST", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, Upload: true, PathPattern: blobPattern, MaxBody: -1, Answers: []int{201, 400, 408, 413, 507}, Handle: d.putBlob,
 			Summary: "Upload a file for /api/create: the body is the file, the name is sha256: and its checksum",
 		},
 	}
@@ -234,7 +234,7 @@ func (d *dialect) putBlob(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	if err := k.PutBlob(r.Context(), hex, &upload{r.Body, http.NewResponseController(w)}); err != nil {
+	if err := k.PutBlob(r.Context(), hex, r.ContentLength, &upload{r.Body, http.NewResponseController(w)}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusCreated)

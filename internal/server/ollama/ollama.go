@@ -155,7 +155,7 @@ func (d *dialect) resolve(ctx context.Context, name string) (chat.Spec, error) {
 	if strings.TrimSpace(name) == "" {
 		return chat.Spec{}, &chat.Error{Kind: chat.Invalid, Field: "model", Missing: true, Msg: "model is required"}
 	}
-	spec, err := d.env.Chat.Catalog().Resolve(ctx, name)
+	spec, err := d.env.Chat.Resolve(ctx, name)
 	if !unknown(err) {
 		return spec, err
 	}
@@ -166,7 +166,7 @@ func (d *dialect) resolve(ctx context.Context, name string) (chat.Spec, error) {
 	if other == name {
 		return spec, err
 	}
-	spec2, err2 := d.env.Chat.Catalog().Resolve(ctx, other)
+	spec2, err2 := d.env.Chat.Resolve(ctx, other)
 	if !unknown(err2) {
 		return spec2, err2
 	}

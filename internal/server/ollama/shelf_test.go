@@ -70,7 +70,7 @@ func (s *shelf) HasBlob(_ context.Context, digest string) (bool, error) {
 	return ok, nil
 }
 
-func (s *shelf) PutBlob(_ context.Context, digest string, body io.Reader) error {
+func (s *shelf) PutBlob(_ context.Context, digest string, _ int64, body io.Reader) error {
 	var b bytes.Buffer
 	if _, err := io.Copy(&b, body); err != nil {
 		return err

@@ -186,7 +186,7 @@ func (d *dialect) models(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (d *dialect) model(w http.ResponseWriter, r *http.Request) error {
-	s, err := d.env.Chat.Catalog().Resolve(r.Context(), r.PathValue("model"))
+	s, err := d.env.Chat.Resolve(r.Context(), r.PathValue("model"))
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (d *dialect) model(w http.ResponseWriter, r *http.Request) error {
 // known refuses a name that no model has, before it is looked at what fields mean together: a client that names a
 // wrong model should learn that first.
 func (d *dialect) known(r *http.Request, model string) error {
-	_, err := d.env.Chat.Catalog().Resolve(r.Context(), model)
+	_, err := d.env.Chat.Resolve(r.Context(), model)
 	return err
 }
 
