@@ -21,9 +21,15 @@ const (
 	serveRows    = 512
 )
 
-// fit fills in what a model is to be opened with.
-func (l *Loader) fit(info family.Info) model.Options {
+// options are those that every model is opened with; what depends on the model is filled in by fit.
+func (l *Loader) options() model.Options {
 	o := l.Options
+	o.Fit = fit
+	return o
+}
+
+// fit fills in what a model is to be opened with.
+func fit(o model.Options, info family.Info) model.Options {
 	if o.Context == 0 {
 		o.Context = serveContext
 		if info.MaxContext > 0 {
@@ -54,14 +60,7 @@ func (l *Loader) MaxContext() int {
 
 // Open loads the model at path into at most room bytes; 0: what the system has.
 func (l *Loader) Open(ctx context.Context, path string, room int64) (*Model, error) {
-	c, err := family.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	o := l.fit(c.Info())
-	if err := c.Close(); err != nil {
-		return nil, err
-	}
+	o := l.options()
 	if room > 0 {
 		o.Budget = &model.Budget{Available: room, Total: room, Source: "the memory for models"}
 	}
@@ -74,13 +73,5 @@ func (l *Loader) Open(ctx context.Context, path string, room int64) (*Model, err
 // Need returns the bytes that the model at path takes: with a cache of one full context, and with the cache that the
 // options ask for.
 func (l *Loader) Need(_ context.Context, path string) (least, want int64, err error) {
-	c, err := family.Open(path)
-	if err != nil {
-		return 0, 0, err
-	}
-	o, err := l.fit(c.Info()), c.Close()
-	if err != nil {
-		return 0, 0, err
-	}
-	return model.Needs(path, o)
+	return model.Needs(path, l.options())
 }

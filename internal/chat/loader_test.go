@@ -17,7 +17,7 @@ func TestContextIsAtMostTheModels(t *testing.T) {
 		{8192, 0, 8192},
 	} {
 		l := Loader{Options: model.Options{Context: c.asked}}
-		if got := l.fit(family.Info{MaxContext: c.trained}).Context; got != c.want {
+		if got := fit(l.options(), family.Info{MaxContext: c.trained}).Context; got != c.want {
 			t.Errorf("--context %d, trained for %d: %d, want %d", c.asked, c.trained, got, c.want)
 		}
 	}

@@ -247,6 +247,9 @@ func (c *Checkpoint) Close() error {
 // GGUF returns the open file, nil for other containers. It is closed with the checkpoint.
 func (c *Checkpoint) GGUF() *gguf.File { return c.gguf }
 
+// Safetensors returns the open files of a folder, nil for GGUF. They are closed with the checkpoint.
+func (c *Checkpoint) Safetensors() *safetensors.Set { return c.set }
+
 // Dir returns the folder that holds the model's files.
 func (c *Checkpoint) Dir() string { return c.dir }
 

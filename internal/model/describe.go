@@ -11,7 +11,6 @@ import (
 
 	"github.com/baleenrun/baleen/internal/family"
 	"github.com/baleenrun/baleen/internal/mmap"
-	"github.com/baleenrun/baleen/internal/safetensors"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
 
@@ -142,12 +141,7 @@ func (d *Description) weights(c *family.Checkpoint) error {
 			add(t.Name, t.Type.String(), int64(t.Elements()), int64(t.Size()))
 		}
 	} else {
-		set, err := safetensors.Open(c.Dir())
-		if err != nil {
-			return err
-		}
-		defer set.Close()
-		for _, t := range set.Tensors() {
+		for _, t := range c.Safetensors().Tensors() {
 			add(t.Name, t.DType, int64(t.Elements()), int64(t.Size()))
 		}
 	}

@@ -35,6 +35,17 @@ type Options struct {
 	Progress func(done, total int64) // bytes of weights that are loaded; nil: not told
 	Backend  backend.Backend         // nil: what Device says
 	Tune     func(o *engine.Options) // changes to the engine's options; nil: none
+
+	// Fit returns what a model is opened with by what it says of itself, given these options; nil: these.
+	Fit func(o Options, info family.Info) Options
+}
+
+// fitted returns the options for a model.
+func (o Options) fitted(info family.Info) Options {
+	if o.Fit == nil {
+		return o
+	}
+	return o.Fit(o, info)
 }
 
 // A Model is an open model.
@@ -75,7 +86,7 @@ func openOnce(ctx context.Context, path string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Info: c.Info(), checkpoint: c}
-	if err = m.open(ctx, o); err == nil {
+	if err = m.open(ctx, o.fitted(m.Info)); err == nil {
 		if err = m.Current(); err == nil {
 			return m, nil
 		}

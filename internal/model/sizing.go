@@ -125,20 +125,26 @@ func (s *sizing) pageBytes() (n int64) {
 // Needs returns the bytes that the model at path must have to be opened with these options, and those with which it has
 // all that they ask for. It reads no weights.
 func Needs(path string, o Options) (least, want int64, err error) {
-	p, err := OpenPlan(path, o.Context)
+	c, err := family.Open(path)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer p.Close()
-	context, err := contextFor(p.Info, o.Context)
+	defer c.Close()
+	info := c.Info()
+	o = o.fitted(info)
+	context, err := contextFor(info, o.Context)
 	if err != nil {
 		return 0, 0, err
 	}
-	be, err := o.BackendFor(p.Plan)
+	p, err := c.Lower(family.Options{Context: context})
 	if err != nil {
 		return 0, 0, err
 	}
-	s, err := measure(be, p.Plan, context, o)
+	be, err := o.BackendFor(p)
+	if err != nil {
+		return 0, 0, err
+	}
+	s, err := measure(be, p, context, o)
 	if err != nil {
 		return 0, 0, err
 	}
