@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,12 @@ var kinds = [...]string{
 	Overloaded: "overloaded", Unavailable: "unavailable", Timeout: "timeout", Cancelled: "cancelled", Unauthorized: "unauthorized",
 	Forbidden: "forbidden", BodyTooLarge: "body too large", NotFound: "not found", BadMethod: "method not allowed", SlowBody: "slow body", Upstream: "upstream failed",
 	RateLimited: "rate limited", NoSpace: "no space",
+}
+
+// ParseKind finds a kind by its name.
+func ParseKind(name string) (Kind, bool) {
+	i := slices.Index(kinds[:], name)
+	return Kind(max(i, 0)), i >= 0
 }
 
 // String names the kind for logs.

@@ -32,6 +32,7 @@ type about struct {
 type here struct {
 	svc   *chat.Service
 	lease *chat.Lease // the model stays while there is the conversation
+	alone bool        // the service is of this model alone, and closed with it
 }
 
 func newHere(ctx context.Context, svc *chat.Service) (*here, error) {
@@ -39,7 +40,7 @@ func newHere(ctx context.Context, svc *chat.Service) (*here, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &here{svc, l}, nil
+	return &here{svc: svc, lease: l}, nil
 }
 
 func (h *here) answer(ctx context.Context, r *chat.Request, emit func(bool, string) error) (answered, error) {
@@ -53,7 +54,12 @@ func (h *here) about() about {
 	return about{Info: m.Info, Context: m.Context, Spec: h.lease.Spec, Base: !m.HasTemplate}
 }
 
-func (h *here) close() { h.lease.Release() }
+func (h *here) close() {
+	h.lease.Release()
+	if h.alone {
+		_ = h.svc.Pool().Close(context.Background()) // the process ends
+	}
+}
 
 // String says where the model is.
 func (a about) String() string {

@@ -86,7 +86,7 @@ func (c *conversation) Answer(ctx context.Context, text string, emit func(reason
 		return note, c.noRoom(ctx, text, err)
 	}
 	c.f.loaded = 0
-	if !c.f.raw && len(got.said) > 0 { // the question that was stopped before it began is not part of it
+	if !c.f.raw && (len(got.said) > 0 || got.text != "") { // the question that was stopped before it began is not part of it
 		c.said = got.said
 		c.msgs = append(c.msgs[:len(c.msgs):len(c.msgs)], chat.Text(chat.User, text),
 			chat.Text(chat.Assistant, strings.TrimSpace(got.text)))

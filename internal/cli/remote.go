@@ -162,42 +162,49 @@ func (r *remote) failed(err error) error {
 	return fmt.Errorf("what listens at %s gives no answer: %w", r.address(), err)
 }
 
-// call asks the server and decodes its answer.
-func (r *remote) call(ctx context.Context, method, path string, body, out any) error {
-	t := &http.Transport{}
-	address := "http://" + r.address() + path
-	if r.tls {
-		address = "https://" + r.address() + path
+// client reaches the server; base stands before the paths of routes.
+func (r *remote) client() (c *http.Client, base string, err error) {
+	t := &http.Transport{Proxy: nil, DisableCompression: true}
+	scheme, host := "http", r.address()
+	if r.tls || r.cert != "" {
+		scheme = "https"
 	}
 	if r.cert != "" {
-		c, err := pinned(r.cert)
-		if err != nil {
-			return err
+		if t.TLSClientConfig, err = pinned(r.cert); err != nil {
+			return nil, "", err
 		}
-		address, t.TLSClientConfig = "https://"+r.address()+path, c
 	}
 	if r.socket != "" {
-		_, rest, _ := strings.Cut(address, "://")
-		address = address[:len(address)-len(rest)] + "localhost" + path
+		host = "localhost"
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", r.socket)
 		}
 	}
-	defer t.CloseIdleConnections()
+	return &http.Client{Transport: t}, scheme + "://" + host, nil
+}
+
+// call asks the server and decodes its answer.
+func (r *remote) call(ctx context.Context, method, path string, body, out any) error {
+	client, base, err := r.client()
+	if err != nil {
+		return err
+	}
+	client.Timeout = 30 * time.Second
+	defer client.CloseIdleConnections()
 	var b bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&b).Encode(body); err != nil {
 			return err
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, address, &b)
+	req, err := http.NewRequestWithContext(ctx, method, base+path, &b)
 	if err != nil {
 		return err
 	}
 	if r.key != "" {
 		req.Header.Set("Authorization", "Bearer "+r.key)
 	}
-	res, err := (&http.Client{Transport: t, Timeout: 30 * time.Second}).Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return r.failed(err)
 	}

@@ -182,17 +182,14 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 		return err
 	}
 	own := spec.System
-	svc, err := a.openChat(ctx, spec)
-	if err != nil {
-		return err
-	}
-	defer svc.Pool().Close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
-	f.loaded = time.Since(began)
-	to, err := newHere(ctx, svc)
+	to, err := a.answerer(ctx, name, spec, f)
 	if err != nil {
 		return err
 	}
 	defer to.close()
+	if to.about().Server == "" {
+		f.loaded = time.Since(began)
+	}
 	c := a.conversation(to, f)
 	c.thinking, c.effort = thinking, effort
 	if c.about.Base && !f.raw {
@@ -214,6 +211,26 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 		return a.answerJSON(ctx, c, prompt)
 	}
 	return a.answer(ctx, c, prompt)
+}
+
+// answerer is the model: of a server that has it loaded, else of this process.
+func (a *app) answerer(ctx context.Context, name string, spec chat.Spec, f *runFlags) (answerer, error) {
+	if t := a.askServer(ctx, name, spec, f); t != nil {
+		return t, nil
+	}
+	if f.keepAlive.set {
+		a.note("--keep-alive has no effect: no server has the model loaded, and this process ends")
+	}
+	svc, err := a.openChat(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	h, err := newHere(ctx, svc)
+	if err != nil {
+		return nil, err
+	}
+	h.alone = true
+	return h, nil
 }
 
 // answer streams one answer to standard output; what a model reasons before stands on standard error.

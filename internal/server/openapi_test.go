@@ -140,6 +140,8 @@ func shaped(dialect, body string) bool {
 	switch dialect {
 	case "ollama":
 		return json.Unmarshal(e.Error, &text) == nil && text != ""
+	case "baleen":
+		return json.Unmarshal(e.Error, &object) == nil && object.Message != ""
 	case "anthropic":
 		return e.Type == "error" && e.ID != "" && json.Unmarshal(e.Error, &object) == nil && object.Message != "" && object.Type == "invalid_request_error"
 	}

@@ -26,11 +26,17 @@ type ownErrorBody struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	Field   string `json:"field,omitempty"`
+	Tokens  int    `json:"tokens,omitempty"`  // of a prompt that is too long
+	Context int    `json:"context,omitempty"` // tokens that the model takes
+}
+
+func bodyOf(e *chat.Error) *ownErrorBody {
+	return &ownErrorBody{e.Kind.String(), e.Message(), e.Field, e.Tokens, e.Context}
 }
 
 // WriteError answers {"error": {"kind", "message", "field"}}.
 func (o *own) WriteError(w http.ResponseWriter, _ *http.Request, e *chat.Error) {
-	WriteJSON(w, Status(e), ownError{ownErrorBody{e.Kind.String(), e.Message(), e.Field}}) //nolint:errcheck // the client is gone
+	WriteJSON(w, Status(e), ownError{*bodyOf(e)}) //nolint:errcheck // the client is gone
 }
 
 // ErrorBody is what WriteError sends.
@@ -54,6 +60,16 @@ func (o *own) Routes() []Route {
 		{Method: "GET", Path: "/metrics", Scope: auth.Watch, Plain: true, Summary: "Counts and levels in Prometheus' text format", Handle: o.metrics},
 		{Method: "GET", Path: "/baleen/models", Scope: auth.Infer, Summary: "Loaded models, with memory, leases and expiry", Answer: modelsAnswer{}, Handle: o.models},
 		{Method: "POST", Path: "/baleen/unload", Scope: auth.Manage, Summary: "Unload a model when nobody uses it", Body: unloadTable, Answer: unloadAnswer{}, Handle: o.unload, Answers: []int{404}},
+		{
+			Method: "POST", Path: "/baleen/run", Scope: auth.Infer, Body: runTable, Objects: []fields.ObjectTable{runMessageTable}, Piece: RunLine{}, Stream: "application/x-ndjson",
+			Summary: "Answer a conversation, or continue a text, as the command run does", Handle: o.run, Answers: []int{404},
+			Doc: "The answer comes in lines of JSON: pieces of text and of reasoning, and a last line with done. Answers are the same, token by token, as those of " +
+				"`baleen run` without a server.",
+		},
+		{
+			Method: "POST", Path: "/baleen/count", Scope: auth.Infer, Body: runTable, Objects: []fields.ObjectTable{runMessageTable}, Answer: RunCount{},
+			Summary: "Count the tokens of the prompt of such a request", Handle: o.count, Answers: []int{404},
+		},
 		{
 			Method: "POST", Path: "/baleen/requests/{id}/end-thinking", Scope: auth.Infer, Answer: idAnswer{}, Handle: o.endThinking,
 			Summary: "End the reasoning of a running request: its answer begins at the next token",
