@@ -269,7 +269,7 @@ var outputTable = &fields.Table[request]{Name: "output config", Fields: []fields
 			"low, medium and high end reasoning after 1024, 8192 and 24576 tokens",
 		Set: func(q *request, v fields.Value) error { q.chat.Effort = v.String(); return nil },
 	},
-	{Name: "format", Type: fields.Object("format").Only(nil), Doc: "refused: output cannot be held to a schema yet", Set: setFormat},
+	{Name: "format", Type: fields.Object("format").Only(nil), Doc: "output cannot be held to a schema yet", Set: setFormat},
 	{Name: "task_budget", Use: fields.Refused, Doc: "models that run here know no budgets of tasks"},
 }}
 

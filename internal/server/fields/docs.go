@@ -11,6 +11,9 @@ type Row struct {
 	Name, Type, Use, Doc string
 	Required             bool
 	Schema               map[string]any
+	// Part says that an honoured field is refused but for the values in Takes.
+	Part  bool
+	Takes string
 }
 
 // Rows lists the table's fields in order.
@@ -22,6 +25,7 @@ func (t *Table[T]) Rows() []Row {
 		if len(f.Allow) > 0 {
 			row.Doc += " (accepted: " + strings.Join(f.Allow, ", ") + ")"
 		}
+		row.Takes, row.Part = f.Type.taken()
 		switch f.Use {
 		case Refused:
 			row.Schema = f.allowed()
@@ -93,6 +97,11 @@ func Markdown(t ObjectTable) string {
 	b.WriteString("| Field | Type | | What it does |\n|---|---|---|---|\n")
 	for _, r := range t.Rows() {
 		use := r.Use
+		if r.Part && r.Takes == "" {
+			use = Refused.String()
+		} else if r.Part {
+			use += ": " + escape(r.Takes) + "; else refused"
+		}
 		if r.Required {
 			use += ", required"
 		}

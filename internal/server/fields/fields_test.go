@@ -151,6 +151,24 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
+// TestRefusedInPart wants the page to say refused where a value is.
+func TestRefusedInPart(t *testing.T) {
+	page := Markdown(&Table[thing]{Name: "parts", Fields: []Field[thing]{
+		{Name: "one", Type: Int(1, 5).Only(1), Doc: "d"},
+		{Name: "none", Type: String().Only(""), Doc: "d", Required: true},
+		{Name: "words", Type: Object("x").Takes("text"), Doc: "d"},
+		{Name: "all", Type: Bool(), Doc: "d"},
+	}})
+	for _, want := range []string{
+		"| `one` | integer 1 to 5 | honoured: 1; else refused | d |", "| `none` | string | refused, required | d |",
+		"| `words` | x | honoured: text; else refused | d |", "| `all` | boolean | honoured | d |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s:\n%s", want, page)
+		}
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	page := Markdown(thingTable)
 	for _, want := range []string{"| `name` | whale, seal | honoured, required | which \\| what |", "| `size` | integer 1 to 10 |", "string or list of string (at most 2)", "is refused"} {
@@ -175,6 +193,8 @@ func TestTypesOfDocuments(t *testing.T) {
 		{String().NotEmpty(), `{"minLength":1,"type":"string"}`, `""`, "1"},
 		{String().Or(List(String().Pattern("^a$")).Len(1, 2)), `{"anyOf":[{"type":"string"},{"items":{"pattern":"^a$","type":"string"},"maxItems":2,"minItems":1,"type":"array"}]}`, `["b"]`, `[]`},
 		{Int(-1<<63, 1<<63), `{"maximum":9223372036854775807,"minimum":-9223372036854775808,"type":"integer"}`, "9223372036854775807", "9223372036854775808"},
+		{Number(-1<<63, 1<<64), `{"maximum":18446744073709551615,"minimum":-9223372036854775808,"type":"number"}`, "18446744073709551615", "18446744073709551616"},
+		{Number(-1<<63, 1), `{"maximum":1,"minimum":-9223372036854775808,"type":"number"}`, "-9223372036854775808", "-9223372036854775809"},
 		{Int(0, 1<<53-1), `{"maximum":9007199254740991,"minimum":0,"type":"integer"}`, "9007199254740991", "9007199254740992"},
 		{Object("thing").Where(map[string]any{"minProperties": 1}), `{"minProperties":1,"type":"object","x-object":"thing"}`, `{}`, `[]`},
 	} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -231,6 +232,8 @@ type Type struct {
 	oneOf    []Type
 	where    map[string]any
 	only     []any
+	takes    string // which values are taken, where part is set
+	part     bool
 }
 
 // String is any string.
@@ -284,6 +287,26 @@ func (t Type) Pattern(re string) Type { return t.Where(map[string]any{"pattern":
 func (t Type) Only(values ...any) Type {
 	t.only = values
 	return t
+}
+
+// Takes says in words which values Set takes, where it refuses others that are documented; "" is none.
+func (t Type) Takes(words string) Type {
+	t.takes, t.part = words, true
+	return t
+}
+
+// taken says which values are taken of a type that is refused in part.
+func (t Type) taken() (words string, part bool) {
+	if t.part || len(t.only) == 0 {
+		return t.takes, t.part
+	}
+	var list []string
+	for _, v := range t.only {
+		if v != nil && v != "" {
+			list = append(list, fmt.Sprint(v))
+		}
+	}
+	return strings.Join(list, ", "), true
 }
 
 // Duration is a string that time.ParseDuration reads, such as 10m, or one of seconds without a unit; Set reads it.
@@ -493,7 +516,7 @@ func (t Type) checkEnum(v Value) error {
 
 func (t Type) checkBounds(v Value) error {
 	f, err := strconv.ParseFloat(string(bytes.TrimSpace(v.Raw)), 64)
-	if err != nil || t.bounded && (f < t.lo || f > t.hi) {
+	if err != nil || t.bounded && (f < t.lo || f > t.hi || beyond(v.Raw, t.lo, t.hi)) {
 		if len(t.kinds) > 0 && t.kinds[0] == "integer" {
 			return chat.Invalidf(v.Path, "%s is outside %v to %v", v.short(), limit(t.lo), limit(t.hi))
 		}
@@ -503,6 +526,25 @@ func (t Type) checkBounds(v Value) error {
 		return chat.Invalidf(v.Path, "%s is outside %s to %s", v.short(), bound(t.lo), bound(t.hi))
 	}
 	return nil
+}
+
+// beyond compares a whole number with bounds that are the ends of 64-bit integers, which no float tells from their
+// neighbours.
+func beyond(raw []byte, lo, hi float64) bool {
+	n, ok := new(big.Int).SetString(string(bytes.TrimSpace(raw)), 10)
+	if !ok || n.IsInt64() {
+		return false
+	}
+	for _, b := range []struct {
+		bound float64
+		sign  int
+	}{{lo, -1}, {hi, 1}} {
+		text, exact := jsonBound(b.bound).(json.Number)
+		if end, ok := new(big.Int).SetString(string(text), 10); exact && ok && n.Cmp(end) == b.sign {
+			return true
+		}
+	}
+	return false
 }
 
 // most is how many elements a list may have; 0: the type has no lists.

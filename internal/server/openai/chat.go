@@ -51,7 +51,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 		c.req.Effort = v.String()
 		return nil
 	}),
-	field(chatPart, "response_format", formatType("response format"), "text; json_object and json_schema are refused until output can be constrained", func(c *common, v fields.Value) error {
+	field(chatPart, "response_format", formatType("response format"), "json_object and json_schema are refused until output can be constrained", func(c *common, v fields.Value) error {
 		return setFormat(&c.req, v)
 	}),
 	field(chatPart, "chat_template_kwargs", fields.Object("chat_template_kwargs"), "not OpenAI's: variables of the template", func(c *common, v fields.Value) error {

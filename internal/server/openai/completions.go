@@ -52,7 +52,7 @@ var completionTable = &fields.Table[completionRequest]{Name: "completion request
 		r.logprobs = v.Int()
 		return nil
 	}},
-	fields.Field[completionRequest]{Name: "best_of", Type: fields.Int(1, 20).Only(1), Doc: "refused where it is not n: answers are not made to be thrown away", Set: func(r *completionRequest, v fields.Value) error { r.bestOf = v.Int(); return nil }},
+	fields.Field[completionRequest]{Name: "best_of", Type: fields.Int(1, 20).Only(1).Takes("the number of n"), Doc: "answers are not made to be thrown away", Set: func(r *completionRequest, v fields.Value) error { r.bestOf = v.Int(); return nil }},
 )}
 
 const maxPrompts = 64

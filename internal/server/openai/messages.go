@@ -368,7 +368,7 @@ func allowedTools(req *chat.Request, v fields.Value) error {
 
 // formatType is a format of which only text is not refused yet.
 func formatType(name string) fields.Type {
-	return fields.Object(name).Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "text"}}})
+	return fields.Object(name).Takes("text").Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "text"}}})
 }
 
 // setFormat decodes response_format, and text.format of responses.
