@@ -70,6 +70,7 @@ var forbidden = []rule{
 	{"internal/model", "internal/chat", "conversations stand above an open model"},
 	{"internal/model", "internal/chattmpl", "templates are rendered in one place, package chat"},
 	{"internal/cli/chatui", "internal", "the screen shows text, wherever it comes from"},
+	{"internal/agent/sandbox", "internal", "who may run what is decided elsewhere"},
 	{"internal/server", "internal/cli", "commands start the server, not the other way round"},
 }
 
