@@ -132,7 +132,7 @@ func attack(name string, args []string) {
 		}
 		runtime.KeepAlive(all)
 		fmt.Println(pwned)
-	case "threads":
+	case "threads": // how many there were, the test counts
 		for range 3000 {
 			pid, _, e := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 			if e != 0 {
@@ -140,7 +140,6 @@ func attack(name string, args []string) {
 			}
 			_ = pid
 		}
-		fmt.Println(pwned)
 	default:
 		fmt.Println("no such attempt: " + name)
 	}
