@@ -39,8 +39,9 @@ type Params struct {
 	SingleCall bool       `json:"single_call,omitempty"` // at most one call in an answer
 	// MaxToolRounds bounds how often a Session runs tools for one message; 0: 10; negative: never.
 	MaxToolRounds int `json:"max_tool_rounds,omitempty"`
-	// Conclude has a model that only repeats a call, although it got the result, asked once more with a line behind the result
-	// that says to answer now. Small models need it. Usage.Concluded says that it happened.
+	// Conclude has a model that only repeats a call, although it got the result, asked once more with a line behind the
+	// result that says to answer now, and ends answers that make one call twice. Small models need it. Usage.Concluded
+	// says that it happened.
 	Conclude bool `json:"conclude,omitempty"`
 
 	Thinking       *bool  `json:"thinking,omitempty"`        // reasoning on or off; nil: as the template has it
@@ -118,7 +119,7 @@ func (p *Params) request() (*chat.Request, error) {
 		MaxTokens: p.MaxTokens, Stop: p.Stop, StopTokens: p.StopTokens, LogProbs: p.LogProbs || p.TopLogProbs > 0, TopLogs: p.TopLogProbs,
 		Choice:     chat.ToolChoice{Mode: toolModes[p.ToolChoice.Mode], Name: p.ToolChoice.Name, Field: "tool_choice"},
 		SingleCall: p.SingleCall, Thinking: p.Thinking, ThinkingField: "thinking", Effort: string(p.Effort), ThinkingBudget: p.ThinkingBudget,
-		Continue: p.Continue, CacheSalt: p.CacheSalt, Conclude: p.Conclude,
+		Continue: p.Continue, CacheSalt: p.CacheSalt, Conclude: &p.Conclude,
 		Sampling: chat.Sampling{
 			Temperature: narrow(p.Temperature), TopK: p.TopK, TopP: narrow(p.TopP), MinP: narrow(p.MinP), TypicalP: narrow(p.TypicalP),
 			RepetitionPenalty: narrow(p.RepetitionPenalty), PresencePenalty: narrow(p.PresencePenalty), FrequencyPenalty: narrow(p.FrequencyPenalty),

@@ -79,9 +79,14 @@ func TestLoopOfCallsEnds(t *testing.T) {
 		return servertest.ToolCall("add", `{"a": 1}`) + servertest.ToolCall("add", `{"a": 2}`) +
 			strings.Repeat(servertest.ToolCall("add", `{"a": 1}`), 30)
 	}})
-	_, _, calls, finish, done := run(t, w, &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}})
-	if len(calls) != 2 || finish[0].Reason != chat.ToolCalls || done.Err != nil {
-		t.Errorf("%d calls, %+v", len(calls), finish)
+	ask := &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, Conclude: new(true)}
+	_, _, calls, finish, done := run(t, w, ask)
+	if len(calls) != 2 || finish[0].Reason != chat.ToolCalls || done.Err != nil || done.Usage.Concluded != 1 {
+		t.Errorf("%d calls, %+v, %+v", len(calls), finish, done.Usage)
+	}
+	ask.Conclude = nil // what the model wrote, where nobody asked for anything else
+	if _, _, calls, _, done = run(t, w, ask); len(calls) != 32 || done.Usage.Concluded != 0 {
+		t.Errorf("%d calls, want all 32; %+v", len(calls), done.Usage)
 	}
 }
 

@@ -21,6 +21,7 @@ type choice struct {
 	decoder *tokenizer.Decoder
 	parser  *toolfmt.Parser // nil: a text that is continued
 	stop    *stopMatcher
+	guard   repeatGuard
 	calling
 
 	tokens    []int32 // the prompt
@@ -39,7 +40,10 @@ type choice struct {
 	finished  bool
 
 	cached         int
-	extra          int // tokens of a second prompt that were computed
+	guarded        bool // the guard changed what comes of it
+	again          bool // ... by asking the model again
+	gap            bool // what it says then is to be set apart from what it has said
+	extra          int  // tokens of a second prompt that were computed
 	queueSet       bool
 	queueWait      time.Duration
 	started        time.Time
@@ -54,7 +58,7 @@ func newChoice(s *Stream, index int, params sample.Params) *choice {
 		stop: newStopMatcher(slices.Concat(r.Stop, s.lease.Spec.Stop)), tokens: s.prompt.tokens,
 	}
 	c.ids = map[int]string{}
-	c.arm()
+	c.guard = newRepeatGuard(s)
 	switch {
 	case r.MaxTokens > 0:
 		c.limit = r.MaxTokens
@@ -167,7 +171,7 @@ func (c *choice) engineDone(ev engine.Event) {
 	if !c.queueSet {
 		c.queueSet, c.queueWait, c.cached = true, ev.Usage.Queue, ev.Usage.Cached
 	}
-	if c.concluded && c.extra == 0 {
+	if c.again && c.extra == 0 {
 		c.extra = len(c.tokens) - ev.Usage.Cached
 	}
 }
@@ -190,7 +194,7 @@ func (c *choice) ended(ev engine.Event) {
 	if c.parser != nil && c.take(c.parser.End()) {
 		return
 	}
-	if c.unsift() {
+	if c.sayRest() {
 		return
 	}
 	c.flushStop()
@@ -325,19 +329,20 @@ func (c *choice) take(events []toolfmt.Event) bool {
 	return false
 }
 
-// answer hands out text of the answer, up to a stop string; it reports whether there was one.
+// answer hands out text of the answer, up to a stop string; it reports whether the answer ended or began anew.
 func (c *choice) answer(t string) bool {
-	if c.sifting {
-		return c.sift(t)
-	}
+	out, v := c.guard.text(t)
+	return out != "" && c.sayUntilStop(out) || c.obey(v)
+}
+
+func (c *choice) sayUntilStop(t string) bool {
 	out, found := c.stop.push(t)
 	c.say(out)
 	if found {
 		c.drain()
 		c.end(StopSequence, c.stop.hit, nil)
-		return true
 	}
-	return false
+	return found
 }
 
 // flushStop hands out text that might have begun a stop string.

@@ -72,7 +72,7 @@ type Usage struct {
 	Cached    int // of these, found in the cache
 	Generated int // of all answers, reasoning and the tokens that ended them included
 	Reasoning int // of these, reasoning
-	Concluded int // answers for which the model was asked a second time, see Concluding
+	Concluded int // answers that are not what the model wrote first, see Request.Conclude
 
 	Load    time.Duration // until the model was ready
 	Queue   time.Duration // until the engine admitted it

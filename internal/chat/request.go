@@ -64,7 +64,7 @@ type Request struct {
 	Deadline  time.Time      // zero: the server's limit alone
 	Progress  bool           // report how far the prompt is: see PrefillDelta
 	CacheSalt string         // prompts share cached prefixes only under the same salt, and that of the caller (Trace.Salt)
-	Conclude  bool           // ask again where the model only repeats a call, see repeatGuard
+	Conclude  *bool          // ask again where the model only repeats a call, see repeatGuard; nil: as Options.Conclude says
 	Continue  bool           // the last assistant message is the begin of the answer and is continued
 }
 

@@ -20,9 +20,9 @@ type Options struct {
 	Pool    *pool.Pool[*Model]
 	// MaxTime bounds every request; 0: not bounded.
 	MaxTime time.Duration
-	// Concluding says what becomes of calls that add nothing.
-	Concluding Concluding
-	Hooks      Hooks
+	// Conclude asks models that only repeat a call again, where a request does not say otherwise: see repeatGuard.
+	Conclude bool
+	Hooks    Hooks
 }
 
 // Hooks are told what happens, for metrics. Nil ones are not called.

@@ -285,7 +285,7 @@ func (s *Stream) usage() Usage {
 		u.Generated += c.generated
 		u.Reasoning += c.reasoning
 		u.Prompt += c.extra
-		if c.concluded {
+		if c.guarded {
 			u.Concluded++
 		}
 		if d := c.last.Sub(c.firstAt); c.generated > 1 && d > u.Decode {

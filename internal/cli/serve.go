@@ -98,7 +98,8 @@ type serveFlags struct {
 	maxModels, parallel    int
 	queue, maxActive       int
 	maxBody, maxUpload     string
-	record, conclude       string
+	record                 string
+	conclude               bool
 	shareCache             bool
 }
 
@@ -110,11 +111,10 @@ loaded at once. Without --model, models are loaded when they are first asked for
 From this machine no key is needed until one is given or added (see "baleen keys"). Listening
 on other addresses needs a key.
 
-Small models, when they get a tool's result, often make the same call again. Such a call is not
-handed out: the model is asked once more, with the line "Answer the user now, in plain words."
-behind the result. With --conclude auto that is so for repeated calls, and, of models under two
-thousand million parameters, also for calls that are not written in the model's own format and
-that the user did not ask for; with "repeats" for repeated calls alone; with "never" for none.`
+Small models, when they get a tool's result, often make the same call again. With --conclude, or
+where a request says "baleen_conclude": true, such a call is not handed out: the model is asked
+once more, with the line "Answer the user now, in plain words." behind the result. The usage and
+a header say so. Without it, answers are what the model wrote.`
 
 const serveExample = `  baleen serve --model qwen2.5-coder-0.5b
   baleen serve --host 0.0.0.0 --api-key-file keys.txt \
@@ -161,7 +161,7 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringVar(&f.maxBody, "max-body", "32MiB", "largest request body")
 	fs.StringVar(&f.maxUpload, "max-upload", "1TiB", "largest file that may be uploaded to make a model of it")
 	fs.BoolVar(&f.shareCache, "share-cache", false, "let API keys share the cached beginnings of prompts, so that each can tell what others sent")
-	fs.StringVar(&f.conclude, "conclude", "auto", "ask a model that makes a call again, when it got the result, to answer instead: auto, repeats or never")
+	fs.BoolVar(&f.conclude, "conclude", false, "ask a model that repeats a call, when it got the result, to answer instead")
 	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
 	a.settings(cmd, config.Device, config.Threads, config.Context, config.KV, config.CPU)
 	ineffective(cmd)
@@ -269,11 +269,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	metrics := server.NewMetrics()
-	concluding, err := f.concluding()
-	if err != nil {
-		return err
-	}
-	svc := chat.New(chat.Options{Catalog: catalog, Pool: p, MaxTime: f.timeout, Concluding: concluding, Hooks: metrics.Hooks()})
+	svc := chat.New(chat.Options{
+		Catalog: catalog, Pool: p, MaxTime: f.timeout, Conclude: f.conclude, Hooks: metrics.Hooks(),
+	})
 	maxBody, err := parseBytes(f.maxBody)
 	if err != nil {
 		return usagef("--max-body: %v", err)
@@ -397,19 +395,6 @@ func (a *app) logger(f *serveFlags) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(a.io.Err, o)), nil
 	}
 	return nil, usagef("--log-format %q: want text or json", f.logFormat)
-}
-
-// concluding reads --conclude.
-func (f *serveFlags) concluding() (chat.Concluding, error) {
-	switch f.conclude {
-	case "auto":
-		return chat.ConcludeAuto, nil
-	case "repeats":
-		return chat.ConcludeRepeats, nil
-	case "never":
-		return chat.ConcludeNever, nil
-	}
-	return 0, usagef("--conclude %q: want auto, repeats or never", f.conclude)
 }
 
 func (a *app) loader(f *serveFlags) *chat.Loader {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/chat"
@@ -81,6 +82,19 @@ func (w *writer) notice() {
 	}
 	for _, text := range w.notices() {
 		w.Header().Add(NoticeHeader, text)
+	}
+}
+
+// trailer sends the notices that came up after the header was sent, as streams have them.
+func (w *writer) trailer() {
+	if w.notices == nil || w.status == 0 {
+		return
+	}
+	sent := w.Header().Values(NoticeHeader)
+	for _, text := range w.notices() {
+		if !slices.Contains(sent, text) {
+			w.Header().Add(http.TrailerPrefix+NoticeHeader, text)
+		}
 	}
 }
 

@@ -40,12 +40,12 @@ func stubborn(call, concluded string) servertest.Script {
 	}
 }
 
-func concludeWorld(t *testing.T, script servertest.Script, policy chat.Concluding, dir string) *servertest.World {
+func concludeWorld(t *testing.T, script servertest.Script, conclude bool, dir string) *servertest.World {
 	return servertest.New(t, servertest.Options{
 		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(nil)},
 		Names:    func(path string) servertest.Names { return servertest.Names{{Name: "real", Path: path}} },
 		Script:   script,
-		Chat:     func(o *chat.Options) { o.Concluding = policy },
+		Chat:     func(o *chat.Options) { o.Conclude = conclude },
 		Server:   func(o *server.Options) { o.RecordDir = dir },
 	})
 }
@@ -60,30 +60,27 @@ func TestNoCallComesAgain(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		out, then string
-		policy    chat.Concluding
 		text      string
 		call      string
 		concluded bool
 	}{
-		{"again", again, inWords, chat.ConcludeRepeats, inWords, "", true},
-		{"again, and more", again + other, inWords, chat.ConcludeRepeats, inWords, "", true},
-		{"again without marks", `{"name": "get_weather", "arguments": {"city": "Oslo"}}`, inWords, chat.ConcludeRepeats, inWords, "", true},
-		{"again and again", again, again + "\x00" + inWords, chat.ConcludeRepeats, inWords, "", true},
-		{"whatever it is asked", again, again + "\x00" + plainAgain, chat.ConcludeRepeats, "", `get_weather{"city":"Oslo"}`, true},
-		{"text before", "Let me see. " + again, inWords, chat.ConcludeRepeats, "Let me see.\n\n" + inWords, "", true},
-		{"another call", other, inWords, chat.ConcludeAuto, "", `get_weather{"city":"Bergen"}`, false},
-		{"another call, and again", other + again, inWords, chat.ConcludeAuto, "", `get_weather{"city":"Bergen"}get_weather{"city":"Oslo"}`, false},
-		{"the same twice", other + other, inWords, chat.ConcludeAuto, "", `get_weather{"city":"Bergen"}`, false},
-		{"a stray", plain, inWords, chat.ConcludeAuto, inWords, "", true},
-		{"a stray that may pass", plain, inWords, chat.ConcludeRepeats, "", `get_weather{"city":"Bergen"}`, false},
-		{"an attempt", `{"name": "get_weather", "arguments": {"town": "Oslo"}}`, inWords, chat.ConcludeAuto, inWords, "", true},
-		{"JSON", `{"name": "Paul", "age": 3}`, inWords, chat.ConcludeAuto, `{"name": "Paul", "age": 3}`, "", false},
-		{"an open brace", `{`, inWords, chat.ConcludeAuto, `{`, "", false},
-		{"words", "Fine.", inWords, chat.ConcludeAuto, "Fine.", "", false},
-		{"never", again, inWords, chat.ConcludeNever, "", `get_weather{"city":"Oslo"}`, false},
+		{"again", again, inWords, inWords, "", true},
+		{"again, and more", again + other, inWords, inWords, "", true},
+		{"again without marks", `{"name": "get_weather", "arguments": {"city": "Oslo"}}`, inWords, inWords, "", true},
+		{"again and again", again, again + "\x00" + inWords, inWords, "", true},
+		{"whatever it is asked", again, again + "\x00" + plainAgain, "", `get_weather{"city":"Oslo"}`, true},
+		{"text before", "Let me see. " + again, inWords, "Let me see.\n\n" + inWords, "", true},
+		{"another call", other, inWords, "", `get_weather{"city":"Bergen"}`, false},
+		{"another call, and again", other + again, inWords, "", `get_weather{"city":"Bergen"}get_weather{"city":"Oslo"}`, false},
+		{"the same twice", other + other, inWords, "", `get_weather{"city":"Bergen"}`, true},
+		{"a stray", plain, inWords, inWords, "", true},
+		{"an attempt", `{"name": "get_weather", "arguments": {"town": "Oslo"}}`, inWords, inWords, "", true},
+		{"JSON", `{"name": "Paul", "age": 3}`, inWords, `{"name": "Paul", "age": 3}`, "", false},
+		{"an open brace", `{`, inWords, `{`, "", false},
+		{"words", "Fine.", inWords, "Fine.", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := concludeWorld(t, stubborn(c.out, c.then), c.policy, "")
+			w := concludeWorld(t, stubborn(c.out, c.then), true, "")
 			for _, x := range ways[:4] {
 				x.body = secondTurns[x.name]
 				for _, stream := range []bool{false, true} {
@@ -102,11 +99,50 @@ func TestNoCallComesAgain(t *testing.T) {
 	}
 }
 
+// TestAnswersAreWhatTheModelWroteUnlessAsked: off unless the server or the request says so; the request overrules the server;
+// and an answer that was changed says so in its usage and beside it, in every dialect, streamed or not.
+func TestAnswersAreWhatTheModelWroteUnlessAsked(t *testing.T) {
+	again := servertest.ToolCall("get_weather", `{"city": "Oslo"}`)
+	for _, c := range []struct {
+		server  bool
+		field   string
+		guarded bool
+	}{
+		{false, "", false},
+		{true, "", true},
+		{false, "true", true},
+		{true, "false", false},
+	} {
+		w := concludeWorld(t, stubborn(again+again, inWords), c.server, "")
+		for _, x := range ways[:4] {
+			for _, stream := range []string{"false", "true"} {
+				body := strings.NewReplacer(":T", ":0", ":OPTS", `:{"include_usage":true}`, ":SCHEMA", ":"+weatherSchema, ":S", ":"+stream).
+					Replace(`{"model":"real",` + secondTurns[x.name][1:] + x.tools)
+				if stream == "false" {
+					body = strings.Replace(body, `"stream_options":{"include_usage":true},`, "", 1)
+				}
+				if c.field != "" {
+					body += `,"baleen_conclude":` + c.field
+				}
+				r := w.Post(t, x.path, body+"}")
+				said := r.Header.Get(server.NoticeHeader) + r.Trailer.Get(server.NoticeHeader)
+				if r.Status != 200 || stream == "false" && strings.Contains(r.Body, "7 degrees") != c.guarded || strings.Contains(r.Body, `"baleen_concluded":1`) != c.guarded ||
+					strings.Contains(said, "asked again") != c.guarded {
+					t.Errorf("server %v, field %q, %s streamed %s: %d, notice %q, %s", c.server, c.field, x.name, stream, r.Status, said, r.Body)
+				}
+				if calls := strings.Count(r.Body, "Oslo"); stream == "false" && !c.guarded && calls != 2 {
+					t.Errorf("server %v, field %q, %s streamed %s: the model made two calls, %s", c.server, c.field, x.name, stream, r.Body)
+				}
+			}
+		}
+	}
+}
+
 // TestConcludingIsAccountedFor wants both runs in the usage and in the record, and every answer of several concluded.
 func TestConcludingIsAccountedFor(t *testing.T) {
 	dir := t.TempDir()
 	again := servertest.ToolCall("get_weather", `{"city": "Oslo"}`)
-	w := concludeWorld(t, stubborn(again, inWords), chat.ConcludeAuto, dir)
+	w := concludeWorld(t, stubborn(again, inWords), true, dir)
 	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","n":3,` + secondTurns["chat"][1:] + ways[0].tools + "}")
 	r := w.Post(t, "/v1/chat/completions", body)
 	var got struct {
@@ -153,7 +189,7 @@ func TestConcludingIsAccountedFor(t *testing.T) {
 // TestStopStringsEndOneAnswer wants what is held back of the first answer handed out before the second begins: together
 // they have the stop string, and neither has it.
 func TestStopStringsEndOneAnswer(t *testing.T) {
-	w := concludeWorld(t, stubborn("Let me see!"+servertest.ToolCall("get_weather", `{"city": "Oslo"}`), inWords), chat.ConcludeRepeats, "")
+	w := concludeWorld(t, stubborn("Let me see!"+servertest.ToolCall("get_weather", `{"city": "Oslo"}`), inWords), true, "")
 	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","stop":["!\n\nIt","!It"],` + secondTurns["chat"][1:] + ways[0].tools + "}")
 	if r := w.Post(t, "/v1/chat/completions", body); !strings.Contains(r.Body, `Let me see!\n\n`+inWords) {
 		t.Errorf("%d %s", r.Status, r.Body)

@@ -187,7 +187,9 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // the client must not take a torn stream for a whole one
 	}()
 	c.dialect = s.claimant(r)
-	if err := s.answer(c, w, r); err != nil {
+	err := s.answer(c, w, r)
+	w.trailer()
+	if err != nil {
 		e := chat.AsError(err)
 		if e.Kind == chat.Cancelled && s.life.Err() != nil { // by what looks at no cause
 			e = chat.AsError(context.Cause(s.life))

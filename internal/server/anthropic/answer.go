@@ -49,6 +49,7 @@ type usageBody struct {
 	Output        int           `json:"output_tokens"`
 	Details       *outputDetail `json:"output_tokens_details,omitempty"`
 	Tier          string        `json:"service_tier,omitempty"`
+	Concluded     int           `json:"baleen_concluded,omitempty"`
 }
 
 type ttlBody struct {
@@ -92,7 +93,7 @@ func newToolUse(c *chat.Call, input string) toolUseBody {
 // prompt but its last token, whose output is needed, stays in the cache; it is counted as put there where the client
 // asked for it with cache_control.
 func (a *answer) usage(u chat.Usage) usageBody {
-	b := usageBody{Input: u.Prompt - u.Cached, CacheRead: u.Cached, Output: u.Generated}
+	b := usageBody{Input: u.Prompt - u.Cached, CacheRead: u.Cached, Output: u.Generated, Concluded: u.Concluded}
 	if a.req.marked && b.Input > 1 {
 		b.CacheCreation, b.Input = b.Input-1, 1
 	}

@@ -87,6 +87,10 @@ func shared() []fields.Field[request] {
 			q.chat.Choice.Field = v.Path
 			return choiceTable.DecodeValue(v, q)
 		}},
+		{Name: fields.Conclude, Type: fields.Bool(), Doc: fields.ConcludeDoc, Set: func(q *request, v fields.Value) error {
+			q.chat.Conclude = new(v.Bool())
+			return nil
+		}},
 		{Name: "thinking", Type: fields.Object("thinking"), Doc: "reasoning before the answer. Not given: as the model's template has it", Set: func(q *request, v fields.Value) error {
 			q.thinking.field = v.Path
 			return thinkingTable.DecodeValue(v, &q.thinking)

@@ -201,6 +201,15 @@ func (t *Table[T]) nearest(name string) string {
 	return "; did you mean " + best + "?"
 }
 
+// Conclude is the request field, in every dialect, with which a client asks for chat.Request.Conclude, and ConcludeDoc its
+// document. Usage tells by the field baleen_concluded that it happened.
+const (
+	Conclude    = "baleen_conclude"
+	ConcludeDoc = "Baleen's own: true asks a model again that only repeats a call although it got the result, and ends an answer that " +
+		"makes one call twice. The usage then has `baleen_concluded`, and X-Baleen-Notice, a header or the trailer of a stream, says why. " +
+		"Left out: as the server's --conclude says, which is off unless given"
+)
+
 // DefaultSampling ends the documents of temperature in every dialect: what counts where a request leaves it out.
 const DefaultSampling = "the setting under the model's name, else what its generation_config.json or GGUF keys general.sampling.* say, " +
 	"else what the makers of the base model recommend, else 0.7 with top_k 40, top_p 0.95 and min_p 0.05 (`baleen show` says which)"

@@ -16,8 +16,9 @@ type run struct {
 	opts   options
 	format chat.Format
 
-	think  *bool
-	effort string
+	think    *bool
+	effort   string
+	conclude *bool
 
 	logProbs bool
 	topLogs  int
@@ -56,6 +57,10 @@ func commonFields() []fields.Field[run] {
 		}),
 		honoured("format", fields.String().Or(fields.Object("")).Only(""), `"json" or a JSON Schema: both are refused until output can be held to a format`, setFormat),
 		honoured("think", thinkType, "think before answering, which is the default of models that can; a level for models that know levels, for others low, medium and high end the thinking after 1024, 8192 and 24576 tokens; refused for models that do not think", setThink),
+		honoured(fields.Conclude, fields.Bool(), fields.ConcludeDoc, func(r *run, v fields.Value) error {
+			r.conclude = new(v.Bool())
+			return nil
+		}),
 		honoured[run]("truncate", fields.Bool(), "false: refuse a prompt that does not fit. Prompts are never cut here, so true differs in nothing", nil),
 		honoured[run]("shift", fields.Bool(), "false: end the answer when the context is full. Contexts are never shifted here, so true differs in nothing", nil),
 		honoured("logprobs", fields.Bool(), "log probabilities of the answer's tokens", func(r *run, v fields.Value) error { r.logProbs = v.Bool(); return nil }),
@@ -148,7 +153,7 @@ func (r *run) check() error {
 func (r *run) request(spec chat.Spec) *chat.Request {
 	q := &chat.Request{
 		Model: spec.Name, Format: r.format, Sampling: r.opts.sampling, Stop: r.opts.stop, Context: r.opts.context,
-		LogProbs: r.logProbs, Thinking: r.think, ThinkingField: "think", Effort: r.effort, KeepAlive: r.keep,
+		LogProbs: r.logProbs, Thinking: r.think, ThinkingField: "think", Effort: r.effort, KeepAlive: r.keep, Conclude: r.conclude,
 	}
 	if r.logProbs {
 		q.TopLogs = r.topLogs

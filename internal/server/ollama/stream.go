@@ -54,6 +54,7 @@ type metrics struct {
 	PromptDuration int64 `json:"prompt_eval_duration"`
 	EvalCount      int   `json:"eval_count"`
 	EvalDuration   int64 `json:"eval_duration"`
+	Concluded      int   `json:"baleen_concluded,omitempty"`
 }
 
 type tokenLogProb struct {
@@ -139,7 +140,7 @@ func (a *answer) last(p piece, s *chat.Stream, reason chat.Reason, u chat.Usage)
 	c.metrics = &metrics{
 		TotalDuration: int64(time.Since(a.began)), LoadDuration: int64(a.load),
 		PromptCount: u.Prompt, CachedCount: u.Cached, PromptDuration: int64(u.Prefill),
-		EvalCount: u.Generated, EvalDuration: int64(u.Decode),
+		EvalCount: u.Generated, EvalDuration: int64(u.Decode), Concluded: u.Concluded,
 	}
 	if !a.chat && !a.r.raw && a.r.suffix == "" {
 		c.Context = s.Tokens()

@@ -47,6 +47,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 		Set: func(r *chatRequest, v fields.Value) error { r.choice = v; return nil },
 	},
 	field(chatPart, "parallel_tool_calls", fields.Bool(), "false allows at most one call in an answer", func(c *common, v fields.Value) error { c.req.SingleCall = !v.Bool(); return nil }),
+	concludeField(chatPart),
 	field(chatPart, "reasoning_effort", efforts, effortDoc, func(c *common, v fields.Value) error {
 		c.req.Effort = v.String()
 		return nil

@@ -207,6 +207,7 @@ type usage struct {
 	Total         int           `json:"total_tokens"`
 	PromptDetails promptDetails `json:"prompt_tokens_details"`
 	OutDetails    outDetails    `json:"completion_tokens_details"`
+	Concluded     int           `json:"baleen_concluded,omitempty"`
 }
 
 type promptDetails struct {
@@ -218,7 +219,7 @@ type outDetails struct {
 }
 
 func usageOf(u chat.Usage) *usage {
-	return &usage{u.Prompt, u.Generated, u.Prompt + u.Generated, promptDetails{u.Cached}, outDetails{u.Reasoning}}
+	return &usage{u.Prompt, u.Generated, u.Prompt + u.Generated, promptDetails{u.Cached}, outDetails{u.Reasoning}, u.Concluded}
 }
 
 // finishReason is the word of completions.

@@ -104,7 +104,8 @@ type responseUsage struct {
 	OutputDetails struct {
 		Reasoning int `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
-	Total int `json:"total_tokens"`
+	Total     int `json:"total_tokens"`
+	Concluded int `json:"baleen_concluded,omitempty"`
 }
 
 type responseError struct {
@@ -533,7 +534,7 @@ func (b *builder) done(w http.ResponseWriter, delta chat.Delta) error {
 		return err
 	}
 	u := delta.Usage
-	b.o.Usage = &responseUsage{Input: u.Prompt, Output: u.Generated, Total: u.Prompt + u.Generated}
+	b.o.Usage = &responseUsage{Input: u.Prompt, Output: u.Generated, Total: u.Prompt + u.Generated, Concluded: u.Concluded}
 	b.o.Usage.InputDetails.Cached, b.o.Usage.OutputDetails.Reasoning = u.Cached, u.Reasoning
 	now := b.d.env.Now().Unix()
 	b.o.Status, b.o.Completed = "completed", &now

@@ -27,6 +27,14 @@ func field[T any](part func(*T) *common, name string, t fields.Type, doc string,
 	return fields.Field[T]{Name: name, Type: t, Doc: doc, Set: func(dst *T, v fields.Value) error { return set(part(dst), v) }}
 }
 
+// concludeField is that of routes whose answers make calls.
+func concludeField[T any](part func(*T) *common) fields.Field[T] {
+	return field(part, fields.Conclude, fields.Bool(), fields.ConcludeDoc, func(c *common, v fields.Value) error {
+		c.req.Conclude = new(v.Bool())
+		return nil
+	})
+}
+
 // samplingFields are those of all routes that generate.
 func samplingFields[T any](part func(*T) *common) []fields.Field[T] {
 	set := func(f func(s *chat.Sampling, v fields.Value)) func(*common, fields.Value) error {

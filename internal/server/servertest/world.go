@@ -136,9 +136,10 @@ func (w *World) Log() string {
 
 // A Reply is an HTTP answer read to its end.
 type Reply struct {
-	Status int
-	Header http.Header
-	Body   string
+	Status  int
+	Header  http.Header
+	Body    string
+	Trailer http.Header
 }
 
 // JSON decodes the body.
@@ -212,7 +213,7 @@ func (w *World) Send(ctx context.Context, method, path, body string, headers ...
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
-	return Reply{res.StatusCode, res.Header, string(b)}, err
+	return Reply{res.StatusCode, res.Header, string(b), res.Trailer}, err
 }
 
 // Post sends JSON.
