@@ -70,6 +70,7 @@ type Batch struct {
 type Seq struct {
 	Rows  int       // rows in this step
 	Pos   int       // position of the first of them
+	Long  bool      // the sequence has more tokens than the plan's LongFrom: all of its positions turn by the ropes' Long
 	Pages [][]int32 // for each group: page numbers by Pos/PageTokens; -1 where returned
 	Slot  int32     // recurrent slot; ignored by plans without states
 }

@@ -65,8 +65,9 @@ func (e *Engine) reserved() []int {
 
 // open gives a waiting sequence its memory, as much of it as possible from the cache.
 func (e *Engine) open(s *sequence) bool {
+	s.long = e.isLong(s)
 	s.mem = e.cache.Open(kv.Want{
-		Salt: s.r.CacheSalt, Tokens: s.tokens, Limit: s.reusable(), Prompt: s.prompt,
+		Salt: s.salt(), Tokens: s.tokens, Limit: s.reusable(), Prompt: s.prompt,
 		Total: e.room(s, e.admitRoom), Reserved: e.reserved(), Size: s.limit,
 	})
 	if s.mem == nil {
@@ -107,6 +108,31 @@ func (e *Engine) preempt(s *sequence) {
 	e.waiting = insert(e.waiting, s)
 }
 
+// isLong tells whether a sequence has come to have more tokens than one may that turns by a plan's first angles.
+func (e *Engine) isLong(s *sequence) bool { return e.longFrom > 0 && len(s.tokens) > e.longFrom }
+
+// salt separates cached prefixes by who may share them, and those of long sequences from others: their keys differ.
+func (s *sequence) salt() string {
+	if s.long {
+		return s.r.CacheSalt + "\x00long"
+	}
+	return s.r.CacheSalt
+}
+
+// lengthen sends running sequences that have become long back to those who wait, to be computed again: all of their
+// positions turn by other angles now.
+func (e *Engine) lengthen() {
+	for i := 0; i < len(e.running); i++ {
+		if s := e.running[i]; s.long != e.isLong(s) {
+			e.remove(s)
+			i--
+			s.mem.Close(s.tokens[:s.mem.Len()], true)
+			s.mem = nil
+			e.waiting = insert(e.waiting, s)
+		}
+	}
+}
+
 // remove takes a sequence out of the running batch.
 func (e *Engine) remove(s *sequence) {
 	e.abandon(s)
@@ -122,7 +148,7 @@ func (e *Engine) remove(s *sequence) {
 func (e *Engine) follow(s *sequence) {
 	s.leader, s.shared = nil, s.mem.Len()+2*kv.PageTokens-1
 	for _, l := range e.running {
-		if l.pending() <= 1 || l.r.CacheSalt != s.r.CacheSalt {
+		if l.pending() <= 1 || l.salt() != s.salt() {
 			continue
 		}
 		if n := l.mem.LastMark(min(kv.Common(l.tokens, s.tokens), s.reusable())); n > s.shared {

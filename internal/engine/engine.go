@@ -28,6 +28,7 @@ type Engine struct {
 	o          Options
 	vocab      int
 	capacity   int // positions of one sequence
+	longFrom   int // see plan.Plan
 	maxRunning int
 	admitRoom  int
 	resumeRoom int
@@ -95,6 +96,7 @@ func build(x backend.Exec, p *plan.Plan, o Options) (*Engine, error) {
 	e := &Engine{
 		x: x, o: o, vocab: p.Vocab, now: o.Now, cache: cache,
 		capacity:   min(p.Context, cache.Capacity()),
+		longFrom:   p.LongFrom,
 		maxRunning: min(lim.MaxSeqs, lim.MaxRows, lim.MaxOut),
 		admitRoom:  admitRoom,
 		resumeRoom: resumeRoom,
@@ -142,6 +144,7 @@ func (e *Engine) step() bool {
 	start := e.now()
 	e.reap()
 	e.drawWaiting()
+	e.lengthen()
 	e.admit()
 	if !e.schedule() {
 		e.publish(0)

@@ -24,21 +24,23 @@ type kind struct {
 	name    string
 	windows []int
 	state   bool
+	long    int // see plan.Plan.LongFrom
 }
 
 var kinds = []kind{
-	{"full", []int{0}, false},
-	{"window", []int{40}, false},
-	{"full and windows", []int{0, 70, 5}, false},
-	{"state", nil, true},
-	{"full and state", []int{0}, true},
-	{"full, window and state", []int{0, 33}, true},
+	{"full", []int{0}, false, 0},
+	{"window", []int{40}, false, 0},
+	{"full and windows", []int{0, 70, 5}, false, 0},
+	{"state", nil, true, 0},
+	{"full and state", []int{0}, true, 0},
+	{"full, window and state", []int{0, 33}, true, 0},
+	{"long sequences", []int{0}, false, 90},
 }
 
 const fakeVocab = 61
 
 func (k kind) plan(context int) *plan.Plan {
-	p := &plan.Plan{Vocab: fakeVocab, Context: context}
+	p := &plan.Plan{Vocab: fakeVocab, Context: context, LongFrom: k.long}
 	for _, w := range k.windows {
 		p.Groups = append(p.Groups, plan.Group{Window: w})
 	}
@@ -53,10 +55,14 @@ func (k kind) plan(context int) *plan.Plan {
 type history interface {
 	cell(group, pos int) uint64
 	state() uint64
+	long() bool
 }
 
 func rowHash(k kind, h history, token int32, pos int) uint64 {
 	e := mix(uint64(token)+1, uint64(pos))
+	if h.long() {
+		e = mix(e, 77)
+	}
 	for g, w := range k.windows {
 		first := 0
 		if w > 0 {
@@ -82,15 +88,30 @@ func fakeLogits(dst []float32, hash uint64) {
 
 // oracle computes the same without pages, slots, batches or chunks.
 type oracle struct {
-	k     kind
-	cells []uint64
-	s     uint64
+	k      kind
+	cells  []uint64
+	s      uint64
+	tokens []int32
+	isLong bool
 }
 
 func (o *oracle) cell(g, pos int) uint64 { return mix(o.cells[pos], uint64(g)) }
 func (o *oracle) state() uint64          { return o.s }
+func (o *oracle) long() bool             { return o.isLong }
 
 func (o *oracle) feed(token int32) uint64 {
+	o.tokens = append(o.tokens, token)
+	if o.k.long > 0 && len(o.tokens) == o.k.long+1 { // all that stands before is another sequence's now
+		before := o.tokens[:o.k.long]
+		*o = oracle{k: o.k, tokens: o.tokens, isLong: true}
+		for _, t := range before {
+			o.row(t)
+		}
+	}
+	return o.row(token)
+}
+
+func (o *oracle) row(token int32) uint64 {
 	e := rowHash(o.k, o, token, len(o.cells))
 	o.cells = append(o.cells, e)
 	o.s = mix(o.s, e)
@@ -144,10 +165,10 @@ func expect(k kind, r *Request, capacity int) []int32 {
 
 // promptHashes returns the hash of every row of a prompt.
 func promptHashes(k kind, tokens []int32) []uint64 {
-	o := &oracle{k: k}
+	o := &oracle{k: k, isLong: k.long > 0 && len(tokens) > k.long}
 	var h []uint64
 	for _, t := range tokens {
-		h = append(h, o.feed(t))
+		h = append(h, o.row(t))
 	}
 	return h
 }
@@ -236,6 +257,7 @@ func (h seqHistory) cell(g, pos int) uint64 {
 }
 
 func (h seqHistory) state() uint64 { return h.f.slots[h.s.Slot] }
+func (h seqHistory) long() bool    { return h.s.Long }
 
 func (f *fake) fail(format string, a ...any) {
 	if f.problem == nil {

@@ -30,6 +30,7 @@ type sequence struct {
 	shared   int       // how much of it
 	logitsAt int       // the next prompt position whose logits are wanted; prompt: none
 	ready    int       // most that was ever computed or cached of it: what is computed again is counted once
+	long     bool      // what mem holds was computed as a long sequence's, see plan.Plan.LongFrom
 	admitted bool
 	placed   bool // has a place in the queue
 	done     bool

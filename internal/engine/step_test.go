@@ -65,7 +65,7 @@ func TestStepAllocs(t *testing.T) {
 // timed is a rig whose executor takes a given time for its rows.
 func timed(t *testing.T, cost func(rows int) time.Duration, maxRows int) *rig {
 	c := &clock{time.Unix(1000, 0)}
-	k := kind{"full", []int{0}, false}
+	k := kind{"full", []int{0}, false, 0}
 	o := Options{Exec: backend.Options{MaxRows: maxRows, MaxSeqs: 4, MaxOut: 4}, Now: c.now}
 	reserve(k.plan(0), &o.Exec, 20000)
 	x := &blank{fake: newFake(k, o.Exec)}

@@ -340,7 +340,14 @@ func (b *builder) group(window int, l plan.KVLayer) (group, index int) {
 func (b *builder) table(r *rope) plan.RopeID {
 	if !r.placed {
 		r.id, r.placed = plan.RopeID(len(b.p.Ropes)), true
-		b.p.Ropes = append(b.p.Ropes, plan.Rope{InvFreq: r.freqs, Scale: r.scale})
+		b.p.Ropes = append(b.p.Ropes, plan.Rope{InvFreq: r.freqs, Long: r.long, Scale: r.scale})
+		if r.long != nil {
+			from := int(r.params.original)
+			if b.p.LongFrom != 0 && b.p.LongFrom != from {
+				b.c.fail("longrope from %d and from %d positions on", b.p.LongFrom, from)
+			}
+			b.p.LongFrom = from
+		}
 	}
 	return r.id
 }

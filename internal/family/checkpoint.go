@@ -36,8 +36,7 @@ type Checkpoint struct {
 
 // Options say what a checkpoint is lowered for.
 type Options struct {
-	// Context is the number of positions; 0 is the model's maximum. It decides which factors of a LongRoPE table are
-	// used: the long ones from more positions on than the model was pretrained with.
+	// Context is the number of positions; 0 is the model's maximum.
 	Context int
 }
 

@@ -10,6 +10,7 @@ import (
 // rope is a rotary position table and how heads use it.
 type rope struct {
 	freqs       []float64 // one per pair
+	long        []float64 // LongRoPE: of sequences longer than those of pretraining; nil: there are none
 	scale       float64   // of cosine and sine
 	interleaved bool
 	off         int // first rotated value of a head
@@ -79,8 +80,8 @@ func (c *config) rope(a ropeArgs) *rope {
 	if p.theta < 1 || p.theta > 1e15 {
 		c.fail("rope_theta is %v", p.theta)
 	}
-	freqs, scale := c.frequencies(p, rotated)
-	return &rope{freqs: freqs, scale: scale, interleaved: a.interleaved, params: p}
+	freqs, long, scale := c.frequencies(p, rotated)
+	return &rope{freqs: freqs, long: long, scale: scale, interleaved: a.interleaved, params: p}
 }
 
 // hfRope reads rope_parameters or the older rope_scaling and rope_theta, flat or nested by layer type.
@@ -169,7 +170,7 @@ func (c *config) floats(key string) []float64 {
 // frequencies computes the table. Like the reference it rounds to float32 wherever that computes in float32, so that large
 // positions turn by the angles that the model was trained with: one unit in the last place more is visible in the logits
 // after some hundred positions.
-func (c *config) frequencies(p ropeParams, rotated int) (freqs []float64, scale float64) {
+func (c *config) frequencies(p ropeParams, rotated int) (freqs, long []float64, scale float64) {
 	if p.kind == "dynamic" {
 		p.theta = c.dynamicTheta(p, rotated)
 	}
@@ -190,7 +191,7 @@ func (c *config) frequencies(p ropeParams, rotated int) (freqs []float64, scale 
 	case "yarn":
 		scale = c.yarnFrequencies(p, freqs, powers)
 	case "longrope":
-		scale = c.longFrequencies(p, freqs, powers)
+		long, scale = c.longFrequencies(p, freqs, powers)
 	}
 	if p.divisors != nil {
 		if len(p.divisors) != len(freqs) {
@@ -203,7 +204,7 @@ func (c *config) frequencies(p ropeParams, rotated int) (freqs []float64, scale 
 			freqs[j] = round32(freqs[j] / d)
 		}
 	}
-	return freqs, scale
+	return freqs, long, scale
 }
 
 // dynamicTheta is the base for the positions that the model is loaded for: beyond its maximum it grows with them, so that
@@ -282,25 +283,25 @@ func (c *config) yarnFrequencies(p ropeParams, freqs, powers []float64) float64 
 	return mscaleOf(p.factor, 1)
 }
 
-// longFrequencies divides each frequency by its own factor, from the long list if the model is loaded for more positions
-// than it was pretrained with (LongRoPE, arXiv 2402.13753).
-func (c *config) longFrequencies(p ropeParams, freqs, powers []float64) float64 {
-	factors := p.shortFactor
-	positions := float64(c.limit)
-	if c.limit == 0 {
-		positions = p.max
-	}
-	if positions > p.original {
-		factors = p.longFactor
-	}
-	if len(factors) != len(freqs) || p.original <= 1 {
-		c.fail("longrope with %d factors for %d frequencies, original length %v", len(factors), len(freqs), p.original)
-	}
-	for j, f := range factors {
-		if !(f > 0) {
-			c.fail("longrope factor %v", f)
+// longFrequencies divides each frequency by its own factor (LongRoPE, arXiv 2402.13753): one of the short list in freqs,
+// and one of the long list in what it returns, for sequences longer than those of pretraining. As in the reference, the
+// sequence decides, not what the model is loaded for; without room for such a sequence there is no long list.
+func (c *config) longFrequencies(p ropeParams, freqs, powers []float64) (long []float64, scale float64) {
+	divide := func(out, factors []float64) {
+		if len(factors) != len(freqs) || p.original <= 1 {
+			c.fail("longrope with %d factors for %d frequencies, original length %v", len(factors), len(freqs), p.original)
 		}
-		freqs[j] = round32(1 / round32(round32(f)*powers[j]))
+		for j, f := range factors {
+			if !(f > 0) {
+				c.fail("longrope factor %v", f)
+			}
+			out[j] = round32(1 / round32(round32(f)*powers[j]))
+		}
+	}
+	divide(freqs, p.shortFactor)
+	if c.limit == 0 && p.max > p.original || float64(c.limit) > p.original {
+		long = make([]float64, len(freqs))
+		divide(long, p.longFactor)
 	}
 	factor := p.factor
 	if factor == 0 {
@@ -308,9 +309,9 @@ func (c *config) longFrequencies(p ropeParams, freqs, powers []float64) float64 
 	}
 	switch {
 	case p.attentionFactor > 0:
-		return p.attentionFactor
+		return long, p.attentionFactor
 	case factor <= 1:
-		return 1
+		return long, 1
 	}
-	return exactmath.Sqrt(1 + exactmath.Log(factor)/exactmath.Log(p.original))
+	return long, exactmath.Sqrt(1 + exactmath.Log(factor)/exactmath.Log(p.original))
 }

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -484,15 +486,26 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestLongRopeFollowsContext checks that the factors are chosen by what the model is loaded for.
-func TestLongRopeFollowsContext(t *testing.T) {
+// TestLongRopeFollowsTheSequence: the factors are chosen by how long a sequence is, as in the reference, and not by what
+// the model is loaded for.
+func TestLongRopeFollowsTheSequence(t *testing.T) {
 	dir := filepath.Join("testdata", "goldens", "phi3_longrope")
 	short, long, whole := lower(t, dir, Options{Context: 32}), lower(t, dir, Options{Context: 33}), lower(t, dir, Options{})
-	second := func(i int) float64 {
-		return []float64{short.Ropes[0].InvFreq[1], long.Ropes[0].InvFreq[1], whole.Ropes[0].InvFreq[1]}[i]
+	r, w := long.Ropes[0], whole.Ropes[0]
+	if s := short.Ropes[0]; s.Long != nil || short.LongFrom != 0 || !slices.Equal(s.InvFreq, r.InvFreq) {
+		t.Errorf("for 32 positions %v, from %d on %v; for 33 %v", s.InvFreq, short.LongFrom, s.Long, r.InvFreq)
 	}
-	if !(second(0) > second(1)) || second(1) != second(2) {
-		t.Errorf("second frequency %v for 32 positions, %v for 33, %v for all", second(0), second(1), second(2))
+	if long.LongFrom != 32 || whole.LongFrom != 32 || !slices.Equal(r.InvFreq, w.InvFreq) || !slices.Equal(r.Long, w.Long) || !(r.InvFreq[1] > r.Long[1]) {
+		t.Errorf("for 33 positions %+v from %d on, for all %+v from %d on", r, long.LongFrom, w, whole.LongFrom)
+	}
+	ids := make([]int32, 33)
+	for i := range ids {
+		ids[i] = int32(i*7%50 + 1)
+	}
+	for _, n := range []int{32, 33} {
+		if a, b := planref.Run(long, ids[:n]), planref.Run(whole, ids[:n]); !reflect.DeepEqual(a, b) {
+			t.Errorf("%d tokens: other logits where the model is loaded for more", n)
+		}
 	}
 	if short.Context != 32 || whole.Context != 256 {
 		t.Errorf("contexts %d and %d", short.Context, whole.Context)
@@ -545,7 +558,7 @@ func TestFrequencies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := &config{limit: test.context}
-			freqs, scale := c.frequencies(test.params, test.rotated)
+			freqs, _, scale := c.frequencies(test.params, test.rotated)
 			if scale != test.scale {
 				t.Errorf("scale %v, want %v", scale, test.scale)
 			}

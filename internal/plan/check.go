@@ -14,6 +14,7 @@ func (p *Plan) Check() error {
 	}
 	for i, r := range p.Ropes {
 		c.that(len(r.InvFreq) > 0, "rope %d is empty", i)
+		c.that(r.Long == nil || len(r.Long) == len(r.InvFreq) && p.LongFrom > 0, "rope %d has %d frequencies, and %d for sequences of more than %d tokens", i, len(r.InvFreq), len(r.Long), p.LongFrom)
 	}
 	for i, r := range p.Routes {
 		c.that(r.TopK >= 1 && r.TopK <= r.Experts, "route %d chooses %d of %d experts", i, r.TopK, r.Experts)

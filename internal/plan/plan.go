@@ -13,6 +13,9 @@ type Plan struct {
 	Family  string // registered name of the family, such as "qwen2"
 	Vocab   int    // width of a row of logits
 	Context int    // positions that the model was loaded for
+	// LongFrom is how many tokens a sequence has at most while it turns by the ropes' InvFreq; one that has more turns
+	// by Long, from its first position on. 0: there is no Long.
+	LongFrom int
 
 	Buffers []Buffer
 	Weights []Weight
@@ -61,6 +64,7 @@ type Vector struct {
 // are multiplied by Scale (YaRN and LongRoPE attention factors).
 type Rope struct {
 	InvFreq []float64 // length: rotary dimensions / 2
+	Long    []float64 // of the same length, instead of InvFreq for long sequences (LongRoPE); nil: InvFreq for all
 	Scale   float64   // 1 unless the variant scales
 }
 

@@ -19,6 +19,8 @@ type runner struct {
 	out   int // rows with logits that a step may have
 	rows  int // rows of a step for one sequence
 	pos   int // of all sequences
+
+	longFrom int // see plan.Plan
 }
 
 // newRunner compiles p for n sequences that take steps of at most rows rows each. Sequence i has its own pages and
@@ -35,7 +37,7 @@ func newRunner(be backend.Backend, p *plan.Plan, o backend.Options, n, rows, out
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{exec: exec, vocab: p.Vocab, out: out, rows: rows}
+	r := &runner{exec: exec, vocab: p.Vocab, longFrom: p.LongFrom, out: out, rows: rows}
 	for i := range n {
 		s := backend.Seq{Pages: make([][]int32, len(p.Groups)), Slot: int32(i)}
 		for g := range s.Pages {
@@ -64,6 +66,9 @@ func (r *runner) close() error { return r.exec.Close() }
 // feed runs tokens on all sequences. From token number from on, yield gets the logits of every position: seq is the
 // sequence, at the token's number. The logits are valid during the call.
 func (r *runner) feed(ctx context.Context, tokens []int32, from int, yield func(seq, at int, logits []float32)) error {
+	for i := range r.seqs {
+		r.seqs[i].Long = r.longFrom > 0 && r.pos+len(tokens) > r.longFrom
+	}
 	for begin := 0; begin < len(tokens); {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -40,6 +41,23 @@ func Run(t *testing.T, b Maker, limits []string) {
 		for _, p := range Plans(typ) {
 			t.Run(fmt.Sprintf("%s/%v", p.Family, typ), func(t *testing.T) { runPlan(t, b, p, typ, limits) })
 		}
+	}
+}
+
+// RunLong tests that a backend turns long sequences by angles of their own, beside short ones in the same steps.
+func RunLong(t *testing.T, b Maker) {
+	p := *Plans(quant.F32)[0]
+	p.LongFrom, p.Ropes = 25, slices.Clone(p.Ropes)
+	for i := range p.Ropes {
+		r := &p.Ropes[i]
+		for j, f := range r.InvFreq {
+			r.Long = append(r.Long, f/float64(j+2))
+		}
+	}
+	for _, n := range []int{25, 26, 70} {
+		tokens := Tokens(7, n)
+		got := compute(t, b, &p, tokens, way{threads: 1, chunk: 8, others: 3}, backend.KVF32)
+		compare(t, got, planref.Run(&p, tokens), quant.F32)
 	}
 }
 
@@ -232,7 +250,8 @@ func (r *runner) step(t *testing.T, chunk int) {
 			b.Tokens = append(b.Tokens, s.tokens[s.pos+i])
 			who = append(who, s)
 		}
-		b.Seqs = append(b.Seqs, backend.Seq{Rows: n, Pos: s.pos, Pages: s.pages, Slot: s.slot})
+		long := r.p.LongFrom > 0 && len(s.tokens) > r.p.LongFrom
+		b.Seqs = append(b.Seqs, backend.Seq{Rows: n, Pos: s.pos, Long: long, Pages: s.pages, Slot: s.slot})
 		s.pos += n
 	}
 	if err := r.x.Submit(&b); err != nil {

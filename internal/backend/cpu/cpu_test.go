@@ -14,7 +14,9 @@ func TestContract(t *testing.T) {
 	for _, l := range isa.Levels() {
 		cpus = append(cpus, l.String())
 	}
-	backendtest.Run(t, func(limit string, threads int) backend.Backend {
+	maker := func(limit string, threads int) backend.Backend {
 		return cpu.New(cpu.Options{Threads: threads, Limit: limit})
-	}, cpus)
+	}
+	backendtest.Run(t, maker, cpus)
+	t.Run("long sequences", func(t *testing.T) { backendtest.RunLong(t, maker) })
 }

@@ -26,7 +26,7 @@ type exec struct {
 	bufs    []buffer
 	acts    [][]byte // one buffer of quantized rows per activation format
 	routes  []route
-	ropes   []ropeTable
+	ropes   []*ropeTable
 	pages   [][]byte // by group
 	slots   []float32
 	scratch [][]byte     // by thread
@@ -123,9 +123,18 @@ func (e *exec) allocate() error {
 	for _, n := range e.sizes.acts {
 		e.acts = append(e.acts, take(n))
 	}
-	for i, n := range e.sizes.ropes {
+	for i := range e.plan.Ropes {
 		r := &e.plan.Ropes[i]
-		e.ropes = append(e.ropes, ropeTable{Rope: r, pairs: len(r.InvFreq), cos: floats(take(n)), sin: floats(take(n))})
+		table := func(freqs []float64) *ropeTable {
+			n := 4 * e.plan.Context * len(freqs)
+			return &ropeTable{freqs: freqs, scale: r.Scale, pairs: len(freqs), cos: floats(take(n)), sin: floats(take(n))}
+		}
+		t := table(r.InvFreq)
+		t.long = t
+		if r.Long != nil {
+			t.long = table(r.Long)
+		}
+		e.ropes = append(e.ropes, t)
 	}
 	for i, g := range e.sizes.groups {
 		e.pages = append(e.pages, take(g.pageBytes*e.opt.Pages[i]))
@@ -175,8 +184,9 @@ func (e *exec) Wait() ([]float32, error) {
 	for _, s := range e.spans {
 		last = max(last, s.Pos+s.Rows)
 	}
-	for i := range e.ropes {
-		e.ropes[i].fill(last)
+	for _, t := range e.ropes {
+		t.fill(last)
+		t.long.fill(last)
 	}
 	if e.sizes.tileRows > 0 {
 		e.makeTiles()

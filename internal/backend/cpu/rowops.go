@@ -26,9 +26,12 @@ func (c *compiler) rowOp(op plan.Op) (f rowFunc, cost int, err error) {
 	case *plan.Norm:
 		return each(c.norm(o)), 2 * o.In.Width, nil
 	case *plan.RopeOp:
-		t := &e.ropes[o.Rope]
+		short := e.ropes[o.Rope]
 		return each(func(r int) {
-			x := e.at(o.X, r)
+			x, t := e.at(o.X, r), short
+			if e.batch.Seqs[e.owner[r]].Long {
+				t = short.long
+			}
 			cos, sin := t.at(int(e.pos[r]))
 			for h := range o.Heads {
 				k.Rope(x[h*o.HeadDim+o.Off:][:2*t.pairs], cos, sin, o.Interleaved)
@@ -188,7 +191,9 @@ func (c *compiler) router(o *plan.Router) (rowFunc, int, error) {
 
 // A ropeTable holds the cosines and sines of positions, computed when a step first needs them.
 type ropeTable struct {
-	*plan.Rope
+	freqs    []float64
+	scale    float64
+	long     *ropeTable // of long sequences; itself where there is no other
 	pairs    int
 	cos, sin []float32 // [context][pairs]
 	filled   int       // positions
@@ -204,7 +209,7 @@ func (t *ropeTable) fill(n int) {
 	}
 	for end := min(n+ropeAhead, len(t.cos)/max(1, t.pairs)); t.filled < end; t.filled++ {
 		cos, sin := t.at(t.filled)
-		vec.RopeAngles(t.InvFreq, t.Scale, t.filled, cos, sin)
+		vec.RopeAngles(t.freqs, t.scale, t.filled, cos, sin)
 	}
 }
 

@@ -41,7 +41,10 @@ func measure(p *plan.Plan, o backend.Options) sizes {
 		s.buffers = append(s.buffers, 4*p.Buffers[i].Width*rows)
 	}
 	for _, r := range p.Ropes {
-		s.ropes = append(s.ropes, 4*p.Context*len(r.InvFreq))
+		n := 4 * p.Context * len(r.InvFreq)
+		if s.ropes = append(s.ropes, n); r.Long != nil {
+			s.ropes = append(s.ropes, n)
+		}
 	}
 	for _, op := range p.Ops {
 		switch op := op.(type) {

@@ -261,6 +261,9 @@ func supports(p *plan.Plan, shared int) error {
 	if l := p.Logits; l.Off != 0 || l.Buf < 0 || l.Buf >= len(p.Buffers) || p.Buffers[l.Buf].Width != p.Vocab {
 		return fmt.Errorf("cuda: logits are not a buffer of their own")
 	}
+	if p.LongFrom > 0 {
+		return fmt.Errorf("cuda: long sequences turn by other angles than short ones (LongRoPE)")
+	}
 	multiplied := p.Multiplied()
 	for i := range p.Weights {
 		w := &p.Weights[i]

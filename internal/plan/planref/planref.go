@@ -275,9 +275,13 @@ func (m *machine) matVec(out, x []float32, id plan.WeightID, expert int, bias []
 func (m *machine) rope(op *plan.RopeOp, r int) {
 	t := m.p.Ropes[op.Rope]
 	n := len(t.InvFreq)
+	freqs := t.InvFreq
+	if t.Long != nil && m.rows > m.p.LongFrom {
+		freqs = t.Long
+	}
 	for h := range op.Heads {
 		x := m.row(op.X, r)[h*op.HeadDim+op.Off:][:2*n]
-		for j, f := range t.InvFreq {
+		for j, f := range freqs {
 			sin, cos := math.Sincos(float64(float32(float64(r) * f)))
 			a, b := j, j+n
 			if op.Interleaved {
