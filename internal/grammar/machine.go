@@ -1,0 +1,339 @@
+package grammar
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/baleenrun/baleen/internal/grammar/regular"
+)
+
+// The automaton's states are made when they are first reached. A state is a small record, its key; moves computes
+// where a byte leads from it, and the answer is kept in the state's row.
+
+type stateID = int32
+
+const (
+	unknown int32   = 0 // entry of a row that has not been computed
+	dead    int32   = -1
+	done    stateID = 1 // the end of a frame: accepts, reads nothing
+)
+
+type kind uint8
+
+const (
+	kDone kind = iota
+	kValue
+	kWord  // null, true, false
+	kNum   // a number
+	kStr   // a string
+	kArr   // an array
+	kObj   // an object, outside its keys
+	kKey   // an object's key
+	kText  // plain text of a regular language
+	kRules // a set of places in rules
+)
+
+// A key identifies a state; what the numbers mean depends on the kind.
+type key struct {
+	kind             kind
+	a, b, c, d, e, f int32
+}
+
+// A move is where a byte leads: frames that are pushed, by the states to return to, outermost first, and a state.
+type move struct {
+	push []stateID
+	to   stateID
+}
+
+type row [256]int32
+
+// A frame is an entry of the stack: the state to return to and the stack below it.
+type frame struct {
+	ret   stateID
+	below int32
+}
+
+const (
+	emptyStack int32 = 0
+	baseStack  int32 = 1 // stands for a stack that is not known: masks of a state alone
+)
+
+type machine struct {
+	keys   []key
+	ids    map[key]stateID
+	rows   []*row
+	accept []bool
+	moves  [][]move // for entries of rows that are more than one state
+
+	frames  []frame
+	depths  []int32
+	stackID map[frame]int32
+
+	json  *jsonMachine
+	texts []*regular.DFA
+	rules *ruleMachine
+	err   error // the limit that was met
+}
+
+var (
+	errStates = errors.New("grammar: the text leads to more states than are kept")
+	errPlaces = errors.New("grammar: too many alternatives are open at the same time")
+)
+
+func newMachine() *machine {
+	m := &machine{ids: map[key]stateID{}, stackID: map[frame]int32{}}
+	m.keys = []key{{}, {}}
+	m.rows = []*row{nil, nil}
+	m.accept = []bool{false, true}
+	m.frames = []frame{{}, {}}
+	m.depths = []int32{0, 0}
+	return m
+}
+
+func (m *machine) intern(k key) stateID {
+	if k.kind == kDone {
+		return done
+	}
+	if id, ok := m.ids[k]; ok {
+		return id
+	}
+	if len(m.keys) >= MaxStates {
+		m.err = errStates
+		return dead
+	}
+	id := stateID(len(m.keys))
+	m.ids[k] = id
+	m.keys = append(m.keys, k)
+	m.rows = append(m.rows, nil)
+	m.accept = append(m.accept, m.accepts(k))
+	return id
+}
+
+func (m *machine) accepts(k key) bool {
+	switch k.kind {
+	case kNum:
+		return m.json.nums[k.a].Label(k.b) != 0
+	case kText:
+		return k.c == 0 && m.texts[k.a].Label(k.b) != 0
+	case kRules:
+		return m.rules.sets[k.a].accepts
+	}
+	return false
+}
+
+// next is the entry of a state's row for a byte: dead, a state, or below it a list of moves.
+func (m *machine) next(s stateID, b byte) int32 {
+	r := m.rows[s]
+	if r == nil {
+		r = new(row)
+		m.rows[s] = r
+	}
+	if e := r[b]; e != unknown {
+		return e
+	}
+	e := m.compute(s, b)
+	r[b] = e
+	return e
+}
+
+func (m *machine) compute(s stateID, b byte) int32 {
+	moves := slices.DeleteFunc(m.movesOf(m.keys[s], b), func(mv move) bool { return mv.to == dead || slices.Contains(mv.push, dead) })
+	switch {
+	case len(moves) == 0:
+		return dead
+	case len(moves) == 1 && len(moves[0].push) == 0:
+		return moves[0].to
+	}
+	m.moves = append(m.moves, moves)
+	return -int32(len(m.moves)) - 1
+}
+
+func (m *machine) movesOf(k key, b byte) []move {
+	switch k.kind {
+	case kValue:
+		return m.json.valueMoves(m, k, b)
+	case kWord:
+		return m.json.wordMoves(m, k, b)
+	case kNum:
+		if q := m.json.nums[k.a].Step(k.b, rune(b)); q >= 0 && b < 0x80 {
+			return []move{{to: m.intern(key{kind: kNum, a: k.a, b: q})}}
+		}
+	case kStr:
+		return m.json.stringMoves(m, k, b)
+	case kArr:
+		return m.json.arrayMoves(m, k, b)
+	case kObj:
+		return m.json.objectMoves(m, k, b)
+	case kKey:
+		return m.json.keyMoves(m, k, b)
+	case kText:
+		return m.textMoves(k, b)
+	case kRules:
+		return m.rules.moves(m, k, b)
+	}
+	return nil
+}
+
+func (m *machine) push(ret stateID, below int32) int32 {
+	f := frame{ret, below}
+	if id, ok := m.stackID[f]; ok {
+		return id
+	}
+	if m.depths[below] >= MaxDepth {
+		return -1
+	}
+	if len(m.frames) >= 4*MaxStates {
+		m.err = errStates
+		return -1
+	}
+	id := int32(len(m.frames))
+	m.stackID[f] = id
+	m.frames = append(m.frames, f)
+	m.depths = append(m.depths, m.depths[below]+1)
+	return id
+}
+
+// A config is a place: a state and the stack below it.
+type config struct {
+	state stateID
+	stack int32
+}
+
+// step adds to out, whose own entries begin at base, where a byte leads from a place. A state that accepts may also return to the frame below. lowest
+// becomes the depth of the lowest frame that was looked at, -1 if the end of the stack was.
+func (m *machine) step(c config, b byte, out []config, base int, lowest *int32) []config {
+	for {
+		if c.state != done {
+			switch e := m.next(c.state, b); {
+			case e > 0:
+				out = addConfig(out, base, config{e, c.stack})
+			case e < dead:
+				for _, mv := range m.moves[-e-2] {
+					stack := c.stack
+					for _, ret := range mv.push {
+						if stack = m.push(ret, stack); stack < 0 {
+							break
+						}
+					}
+					if stack >= 0 {
+						out = addConfig(out, base, config{mv.to, stack})
+					}
+				}
+			}
+		}
+		if !m.accept[c.state] || c.stack == baseStack {
+			return out
+		}
+		if c.stack == emptyStack {
+			*lowest = -1
+			return out
+		}
+		f := m.frames[c.stack]
+		c = config{f.ret, f.below}
+		*lowest = min(*lowest, m.depths[f.below])
+	}
+}
+
+// endsAtBase reports whether everything above a stack that is not known may end at a place.
+func (m *machine) endsAtBase(c config) bool {
+	for m.accept[c.state] {
+		if c.stack == baseStack {
+			return true
+		}
+		if c.stack == emptyStack {
+			return false
+		}
+		f := m.frames[c.stack]
+		c = config{f.ret, f.below}
+	}
+	return false
+}
+
+// similar is a state that allows the same tokens of up to longest bytes: bounds on a string's length that none of them
+// can reach are lowered to ones that none can reach either.
+func (m *machine) similar(s stateID, longest int32) stateID {
+	k := m.keys[s]
+	if k.kind != kStr {
+		return s
+	}
+	set := m.json.strs[k.a]
+	far := longest + 1
+	if set.D != nil {
+		if k.c > 0 {
+			return s
+		}
+		far += int32(set.D.States())
+	}
+	if k.c <= far && k.d <= far {
+		return s
+	}
+	if k.c = min(k.c, far); k.d > far {
+		k.d = far + k.c
+	}
+	return m.intern(k)
+}
+
+// plainRoom is how many characters that need no escape may follow in a state whatever they are, up to most.
+func (m *machine) plainRoom(s stateID, most int) int {
+	k := m.keys[s]
+	switch k.kind {
+	case kStr:
+		set := m.json.strs[k.a]
+		switch {
+		case k.e != 0:
+		case set.D == nil && k.d >= 0:
+			return min(int(k.d), most)
+		case set.D == nil || k.d < 0 && set.D.Universal(k.b):
+			return most
+		}
+	case kKey:
+		if k.d == 0 && m.json.anyKey(k) {
+			return most
+		}
+	case kText:
+		if k.c == 0 && m.texts[k.a].Universal(k.b) {
+			return most
+		}
+	}
+	return 0
+}
+
+func addConfig(out []config, base int, c config) []config {
+	if slices.Contains(out[base:], c) {
+		return out
+	}
+	return append(out, c)
+}
+
+// accepting reports whether the text may end at a place.
+func (m *machine) accepting(c config) bool {
+	for m.accept[c.state] {
+		if c.stack == emptyStack {
+			return true
+		}
+		f := m.frames[c.stack]
+		c = config{f.ret, f.below}
+	}
+	return false
+}
+
+// textMoves reads UTF-8 of a regular language: a is the language, b the state, c what is pending of a code point.
+func (m *machine) textMoves(k key, b byte) []move {
+	d := m.texts[k.a]
+	p := pending(k.c)
+	r, next, ok := p.utf8(b)
+	if !ok {
+		return nil
+	}
+	if next != 0 {
+		lo, hi := next.span()
+		if !d.AnyIn(k.b, lo, hi, nil) {
+			return nil
+		}
+		return []move{{to: m.intern(key{kind: kText, a: k.a, b: k.b, c: int32(next)})}}
+	}
+	if q := d.Step(k.b, r); q >= 0 {
+		return []move{{to: m.intern(key{kind: kText, a: k.a, b: q})}}
+	}
+	return nil
+}

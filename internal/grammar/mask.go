@@ -1,0 +1,292 @@
+package grammar
+
+import (
+	"math/bits"
+)
+
+// A Masker says which tokens of a vocabulary may come next in a grammar. It keeps what it has found by state and by
+// the top of the stack. It is safe for concurrent use.
+type Masker struct {
+	g *Grammar
+	v *Vocabulary
+
+	alone map[stateID]*alone
+	whole map[wholeKey]*mask
+	look  map[stateID]int32 // how many frames masks of a state have looked at
+	bytes int               // what the two maps hold
+	walk  walker
+}
+
+// wholeKey is a state and the stack as far as the mask depends on it: the frames looked at, or, beyond three, all.
+type wholeKey struct {
+	state      stateID
+	r1, r2, r3 stateID
+	stack      int32
+}
+
+// mask is a set of tokens, as a list where it is small.
+type mask struct {
+	list []int32
+	bits []uint64 // nil if the list is used
+}
+
+// alone is what a state allows without knowing the stack: tokens, and where in a trie the stack comes into play.
+type alone struct {
+	mask
+	trie    *trie
+	crossed []int32 // nodes at which the frame may end, in order
+}
+
+// maxCache bounds the bytes that a Masker keeps; it begins anew when they are reached.
+const maxCache = 96 << 20
+
+// NewMasker joins a grammar with a vocabulary.
+func NewMasker(g *Grammar, v *Vocabulary) *Masker {
+	k := &Masker{g: g, v: v}
+	k.reset()
+	return k
+}
+
+func (k *Masker) reset() {
+	k.alone, k.whole, k.bytes = map[stateID]*alone{}, map[wholeKey]*mask{}, 0
+	if k.look == nil {
+		k.look = map[stateID]int32{}
+	}
+}
+
+// Words is the length of a mask in 64-bit words.
+func (v *Vocabulary) Words() int { return (v.size + 63) / 64 }
+
+// Mask sets dst, of Words words, to the tokens that may come next: bit id&63 of word id>>6. End tokens are among them
+// exactly where the text may end. Its error tells that a limit was met.
+func (k *Masker) Mask(t Matcher, dst []uint64) error {
+	k.g.mu.Lock()
+	defer k.g.mu.Unlock()
+	m := k.g.m
+	clear(dst)
+	for _, c := range t.set {
+		k.of(c).orInto(dst)
+	}
+	if m.acceptingAny(t.set) {
+		for _, id := range k.v.end {
+			dst[id>>6] |= 1 << (id & 63)
+		}
+	}
+	return m.err
+}
+
+// AcceptToken returns the place after a token; ok is false where the grammar does not allow it. An end token is
+// allowed where the text may end, and leaves the place as it is.
+func (k *Masker) AcceptToken(t Matcher, id int32) (next Matcher, ok bool, err error) {
+	if id < 0 || int(id) >= k.v.size {
+		return t, false, nil
+	}
+	for _, e := range k.v.end {
+		if e == id {
+			return t, t.Accepting(), nil
+		}
+	}
+	if len(k.v.tokens[id]) == 0 {
+		return t, false, nil
+	}
+	return t.Accept(k.v.tokens[id])
+}
+
+func (s *mask) orInto(dst []uint64) {
+	if s.bits == nil {
+		for _, id := range s.list {
+			dst[id>>6] |= 1 << (id & 63)
+		}
+		return
+	}
+	for i, w := range s.bits {
+		dst[i] |= w
+	}
+}
+
+// pack makes a mask of bits, which it may keep.
+func pack(set []uint64) (mask, int) {
+	n := 0
+	for _, w := range set {
+		n += bits.OnesCount64(w)
+	}
+	if n*4 >= len(set)*8/2 {
+		kept := append([]uint64(nil), set...)
+		return mask{bits: kept}, len(kept) * 8
+	}
+	list := make([]int32, 0, n)
+	for i, w := range set {
+		for ; w != 0; w &= w - 1 {
+			list = append(list, int32(i*64+bits.TrailingZeros64(w)))
+		}
+	}
+	return mask{list: list}, n * 4
+}
+
+// of is the mask of one place.
+func (k *Masker) of(c config) *mask {
+	m := k.g.m
+	if m.depths[c.stack]+k.v.longest >= MaxDepth { // the limit on the depth may decide: look at every token
+		k.walk.start(m, k.v.all, k.v.Words())
+		k.walk.subtree(-1, c)
+		found, _ := pack(k.walk.set)
+		return &found
+	}
+	s := m.similar(c.state, k.v.longest)
+	key, ok := k.key(s, c.stack)
+	if ok {
+		if found := k.whole[key]; found != nil {
+			return found
+		}
+	}
+	if k.bytes > maxCache {
+		k.reset()
+	}
+	a := k.aloneOf(s)
+	if c.stack == emptyStack || len(a.crossed) == 0 {
+		return &a.mask
+	}
+	k.walk.start(m, a.trie, k.v.Words())
+	a.orInto(k.walk.set)
+	f := m.frames[c.stack]
+	k.walk.lowest = m.depths[f.below]
+	for _, n := range a.crossed {
+		k.walk.subtree(n, config{f.ret, f.below})
+	}
+	if looked := m.depths[c.stack] - k.walk.lowest; looked > k.look[s] {
+		k.look[s] = looked
+		key, _ = k.key(s, c.stack)
+	}
+	found, size := pack(k.walk.set)
+	k.whole[key] = &found
+	k.bytes += size + 100
+	return &found
+}
+
+// key is where the mask of a state and a stack is kept.
+func (k *Masker) key(s stateID, stack int32) (wholeKey, bool) {
+	look := k.look[s]
+	w := wholeKey{state: s, stack: -1}
+	if look > 3 {
+		w.stack = stack
+		return w, true
+	}
+	for _, r := range []*stateID{&w.r1, &w.r2, &w.r3}[:look] {
+		if stack == emptyStack {
+			break
+		}
+		f := k.g.m.frames[stack]
+		*r, stack = f.ret, f.below
+	}
+	return w, look > 0
+}
+
+func (k *Masker) aloneOf(s stateID) *alone {
+	if a := k.alone[s]; a != nil {
+		return a
+	}
+	m := k.g.m
+	a := &alone{trie: k.v.all}
+	room := m.plainRoom(s, maxPlain)
+	if room > 0 {
+		a.trie = k.v.rest
+	}
+	w := &k.walk
+	w.start(m, a.trie, k.v.Words())
+	if room > 0 {
+		copy(w.set, k.v.plain[room])
+	}
+	w.crossed = w.crossed[:0]
+	if m.accept[s] {
+		w.crossed = append(w.crossed, -1)
+	}
+	w.note = true
+	w.subtree(-1, config{s, baseStack})
+	w.note = false
+	var size int
+	a.mask, size = pack(w.set)
+	a.crossed = append(a.crossed, w.crossed...)
+	k.bytes += size + 4*len(a.crossed) + 100
+	k.alone[s] = a
+	return a
+}
+
+// walker walks a trie in step with the automaton.
+type walker struct {
+	m       *machine
+	t       *trie
+	set     []uint64
+	arena   []config
+	from    []int32 // depth → where its places begin in arena
+	note    bool    // collect crossed
+	crossed []int32 // nodes after which everything above baseStack may end
+	lowest  int32   // the depth of the lowest frame that was looked at
+}
+
+func (w *walker) start(m *machine, t *trie, words int) {
+	w.m, w.t = m, t
+	if len(w.set) != words {
+		w.set = make([]uint64, words)
+	}
+	clear(w.set)
+	if len(w.from) < t.height+2 {
+		w.from = make([]int32, t.height+2)
+	}
+}
+
+// subtree adds the tokens below a node (-1: all) that may follow a place reached at that node.
+func (w *walker) subtree(node int32, c config) {
+	t, m := w.t, w.m
+	base, end := uint16(0), int32(len(t.bytes))
+	if node >= 0 {
+		base, end = t.depth[node], t.skip[node]
+	}
+	w.arena = append(w.arena[:0], c)
+	w.from[0], w.from[1] = 0, 1
+	for n := node + 1; n < end; {
+		d := t.depth[n] - base // 1 below the node
+		b := t.bytes[n]
+		parents := w.arena[w.from[d-1]:w.from[d]]
+		out := w.arena[:w.from[d]]
+		if len(parents) == 1 && !m.accept[parents[0].state] {
+			p := parents[0]
+			var e int32
+			if r := m.rows[p.state]; r != nil && r[b] != unknown {
+				e = r[b]
+			} else {
+				e = m.next(p.state, b)
+			}
+			switch {
+			case e == dead:
+				n = t.skip[n]
+				continue
+			case e > 0:
+				out = append(out, config{e, p.stack})
+			default:
+				out = m.step(p, b, out, int(w.from[d]), &w.lowest)
+			}
+		} else {
+			for i := w.from[d-1]; i < w.from[d]; i++ {
+				out = m.step(w.arena[i], b, out, int(w.from[d]), &w.lowest)
+			}
+		}
+		w.arena = out
+		if int32(len(out)) == w.from[d] {
+			n = t.skip[n]
+			continue
+		}
+		w.from[d+1] = int32(len(out))
+		if w.note && t.skip[n] > n+1 {
+			for _, c := range out[w.from[d]:] {
+				if m.endsAtBase(c) {
+					w.crossed = append(w.crossed, n)
+					break
+				}
+			}
+		}
+		for _, id := range t.ids[t.first[n]:t.first[n+1]] {
+			w.set[id>>6] |= 1 << (id & 63)
+		}
+		n++
+	}
+}

@@ -1,0 +1,126 @@
+package grammar
+
+// A Matcher is a place in a grammar: the text so far, as far as it matters. It is a value; going on gives a new one and
+// leaves the old one as it was, so a copy is how to come back.
+type Matcher struct {
+	g   *Grammar
+	set []config // the places that the text may have led to; never changed once made
+}
+
+// Matcher returns the place before any text.
+func (g *Grammar) Matcher() Matcher {
+	return Matcher{g: g, set: []config{g.start}}
+}
+
+// Accept returns the place after some bytes. ok is false where the grammar does not allow them; err tells that a
+// limit was met, which also ends the match.
+func (t Matcher) Accept(text []byte) (next Matcher, ok bool, err error) {
+	t.g.mu.Lock()
+	defer t.g.mu.Unlock()
+	set, err := t.g.m.run(t.set, text)
+	if err != nil || len(set) == 0 {
+		return t, false, err
+	}
+	return Matcher{g: t.g, set: set}, true, nil
+}
+
+func (m *machine) run(set []config, text []byte) ([]config, error) {
+	lowest := int32(0)
+	for i, b := range text {
+		var next []config
+		if i > 0 && len(set) == 1 {
+			next = make([]config, 0, 1)
+		}
+		for _, c := range set {
+			next = m.step(c, b, next, 0, &lowest)
+		}
+		switch {
+		case m.err != nil:
+			return nil, m.err
+		case len(next) > MaxPlaces:
+			return nil, errPlaces
+		case len(next) == 0:
+			return nil, nil
+		}
+		set = next
+	}
+	return set, nil
+}
+
+// Accepting reports whether the text may end here.
+func (t Matcher) Accepting() bool {
+	t.g.mu.Lock()
+	defer t.g.mu.Unlock()
+	return t.g.m.acceptingAny(t.set)
+}
+
+func (m *machine) acceptingAny(set []config) bool {
+	for _, c := range set {
+		if m.accepting(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxForced bounds how much text Forced looks ahead for.
+const maxForced = 4096
+
+// Forced returns the longest text that must come next: up to where there is a choice, or where the text may end.
+func (t Matcher) Forced() []byte {
+	t.g.mu.Lock()
+	defer t.g.mu.Unlock()
+	m := t.g.m
+	set := t.set
+	var out []byte
+	for len(out) < maxForced && !m.acceptingAny(set) {
+		only, n := byte(0), 0
+		for b := 0; b < 256 && n < 2; b++ {
+			for _, c := range set {
+				if m.leads(c, byte(b)) {
+					only = byte(b)
+					n++
+					break
+				}
+			}
+		}
+		if n != 1 {
+			break
+		}
+		next, err := m.run(set, []byte{only})
+		if err != nil || len(next) == 0 {
+			break
+		}
+		out = append(out, only)
+		set = next
+	}
+	return out
+}
+
+// leads reports whether a byte may follow a place.
+func (m *machine) leads(c config, b byte) bool {
+	for {
+		if c.state != done && m.next(c.state, b) != dead {
+			return true
+		}
+		if !m.accept[c.state] || c.stack == emptyStack {
+			return false
+		}
+		f := m.frames[c.stack]
+		c = config{f.ret, f.below}
+	}
+}
+
+// Done reports whether nothing may follow: the text must end.
+func (t Matcher) Done() bool {
+	t.g.mu.Lock()
+	defer t.g.mu.Unlock()
+	for b := range 256 {
+		for _, c := range t.set {
+			if t.g.m.leads(c, byte(b)) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,6 @@
+package grammar
+
+type ruleMachine struct{ sets []ruleSet }
+type ruleSet struct{ accepts bool }
+
+func (r *ruleMachine) moves(m *machine, k key, b byte) []move { return nil }
