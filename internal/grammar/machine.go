@@ -47,15 +47,22 @@ type move struct {
 
 type row [256]int32
 
-// A frame is an entry of the stack: the state to return to and the stack below it.
+// A frame is an entry of a stack: the state to return to and the stack below it.
 type frame struct {
 	ret   stateID
 	below int32
 }
 
+// A stack is a set of frames, any of which may be the top: where several alternatives reach one state, they go on as
+// one, and part where it ends. So alternatives do not multiply with the depth. Two frames end stacks.
 const (
 	emptyStack int32 = 0
-	baseStack  int32 = 1 // stands for a stack that is not known: masks of a state alone
+	baseStack  int32 = 1 // a stack that is not known: for masks of a state alone
+)
+
+var (
+	bottom = frame{0, -1}
+	floor  = frame{0, -2}
 )
 
 type machine struct {
@@ -65,9 +72,11 @@ type machine struct {
 	accept []bool
 	moves  [][]move // for entries of rows that are more than one state
 
-	frames  []frame
+	stacks  [][]frame // sorted
 	depths  []int32
-	stackID map[frame]int32
+	oneID   map[frame]int32  // stacks of one frame
+	manyID  map[string]int32 // and of several
+	scratch []byte
 
 	json  *jsonMachine
 	texts []*regular.DFA
@@ -81,11 +90,11 @@ var (
 )
 
 func newMachine() *machine {
-	m := &machine{ids: map[key]stateID{}, stackID: map[frame]int32{}}
+	m := &machine{ids: map[key]stateID{}, oneID: map[frame]int32{}, manyID: map[string]int32{}}
 	m.keys = []key{{}, {}}
 	m.rows = []*row{nil, nil}
 	m.accept = []bool{false, true}
-	m.frames = []frame{{}, {}}
+	m.stacks = [][]frame{{bottom}, {floor}}
 	m.depths = []int32{0, 0}
 	return m
 }
@@ -176,20 +185,60 @@ func (m *machine) movesOf(k key, b byte) []move {
 
 func (m *machine) push(ret stateID, below int32) int32 {
 	f := frame{ret, below}
-	if id, ok := m.stackID[f]; ok {
+	if id, ok := m.oneID[f]; ok {
 		return id
 	}
 	if m.depths[below] >= MaxDepth {
 		return -1
 	}
-	if len(m.frames) >= 4*MaxStates {
+	id := m.addStack([]frame{f})
+	if id >= 0 {
+		m.oneID[f] = id
+	}
+	return id
+}
+
+func (m *machine) addStack(frames []frame) int32 {
+	if len(m.stacks) >= 4*MaxStates {
 		m.err = errStates
 		return -1
 	}
-	id := int32(len(m.frames))
-	m.stackID[f] = id
-	m.frames = append(m.frames, f)
-	m.depths = append(m.depths, m.depths[below]+1)
+	depth := int32(0)
+	for _, f := range frames {
+		if f.below >= 0 {
+			depth = max(depth, m.depths[f.below]+1)
+		}
+	}
+	m.stacks = append(m.stacks, frames)
+	m.depths = append(m.depths, depth)
+	return int32(len(m.stacks) - 1)
+}
+
+// join is the stack of either.
+func (m *machine) join(a, b int32) int32 {
+	frames := append(slices.Clone(m.stacks[a]), m.stacks[b]...)
+	slices.SortFunc(frames, func(x, y frame) int {
+		if x.ret != y.ret {
+			return int(x.ret - y.ret)
+		}
+		return int(x.below - y.below)
+	})
+	frames = slices.Compact(frames)
+	if len(frames) == len(m.stacks[a]) {
+		return a
+	}
+	k := m.scratch[:0]
+	for _, f := range frames {
+		k = append(k, byte(f.ret), byte(f.ret>>8), byte(f.ret>>16), byte(f.below), byte(f.below>>8), byte(f.below>>16), byte(f.below>>24))
+	}
+	m.scratch = k
+	if id, ok := m.manyID[string(k)]; ok {
+		return id
+	}
+	id := m.addStack(frames)
+	if id >= 0 {
+		m.manyID[string(k)] = id
+	}
 	return id
 }
 
@@ -199,54 +248,71 @@ type config struct {
 	stack int32
 }
 
-// step adds to out, whose own entries begin at base, where a byte leads from a place. A state that accepts may also return to the frame below. lowest
-// becomes the depth of the lowest frame that was looked at, -1 if the end of the stack was.
-func (m *machine) step(c config, b byte, out []config, base int, lowest *int32) []config {
-	for {
-		if c.state != done {
-			switch e := m.next(c.state, b); {
-			case e > 0:
-				out = addConfig(out, base, config{e, c.stack})
-			case e < dead:
-				for _, mv := range m.moves[-e-2] {
-					stack := c.stack
-					for _, ret := range mv.push {
-						if stack = m.push(ret, stack); stack < 0 {
-							break
-						}
+// step adds to out, whose own entries begin at from, where a byte leads from a place. A state that accepts may also
+// return to a frame below. lowest becomes the depth of the lowest stack that was looked at, -1 if the end was.
+func (m *machine) step(c config, b byte, out []config, from int, lowest *int32) []config {
+	if c.state != done {
+		switch e := m.next(c.state, b); {
+		case e > 0:
+			out = m.add(out, from, config{e, c.stack})
+		case e < dead:
+			for _, mv := range m.moves[-e-2] {
+				stack := c.stack
+				for _, ret := range mv.push {
+					if stack = m.push(ret, stack); stack < 0 {
+						break
 					}
-					if stack >= 0 {
-						out = addConfig(out, base, config{mv.to, stack})
-					}
+				}
+				if stack >= 0 {
+					out = m.add(out, from, config{mv.to, stack})
 				}
 			}
 		}
-		if !m.accept[c.state] || c.stack == baseStack {
-			return out
-		}
-		if c.stack == emptyStack {
-			*lowest = -1
-			return out
-		}
-		f := m.frames[c.stack]
-		c = config{f.ret, f.below}
-		*lowest = min(*lowest, m.depths[f.below])
 	}
+	if m.accept[c.state] {
+		for _, f := range m.stacks[c.stack] {
+			switch f {
+			case floor:
+			case bottom:
+				*lowest = -1
+			default:
+				*lowest = min(*lowest, m.depths[f.below])
+				out = m.step(config{f.ret, f.below}, b, out, from, lowest)
+			}
+		}
+	}
+	return out
 }
 
-// endsAtBase reports whether everything above a stack that is not known may end at a place.
-func (m *machine) endsAtBase(c config) bool {
-	for m.accept[c.state] {
-		if c.stack == baseStack {
+// ends reports whether all frames above an end of the stack may end at a place.
+func (m *machine) ends(c config, end frame) bool {
+	if !m.accept[c.state] {
+		return false
+	}
+	for _, f := range m.stacks[c.stack] {
+		if f == end || f.below >= 0 && m.ends(config{f.ret, f.below}, end) {
 			return true
 		}
-		if c.stack == emptyStack {
-			return false
-		}
-		f := m.frames[c.stack]
-		c = config{f.ret, f.below}
 	}
 	return false
+}
+
+// accepting reports whether the text may end at a place.
+func (m *machine) accepting(c config) bool { return m.ends(c, bottom) }
+
+// add puts a place into a set in which each state stands once.
+func (m *machine) add(out []config, from int, c config) []config {
+	for i := from; i < len(out); i++ {
+		if out[i].state == c.state {
+			if out[i].stack != c.stack {
+				if id := m.join(out[i].stack, c.stack); id >= 0 {
+					out[i].stack = id
+				}
+			}
+			return out
+		}
+	}
+	return append(out, c)
 }
 
 // similar is a state that allows the same tokens of up to longest bytes: bounds on a string's length that none of them
@@ -296,25 +362,6 @@ func (m *machine) plainRoom(s stateID, most int) int {
 		}
 	}
 	return 0
-}
-
-func addConfig(out []config, base int, c config) []config {
-	if slices.Contains(out[base:], c) {
-		return out
-	}
-	return append(out, c)
-}
-
-// accepting reports whether the text may end at a place.
-func (m *machine) accepting(c config) bool {
-	for m.accept[c.state] {
-		if c.stack == emptyStack {
-			return true
-		}
-		f := m.frames[c.stack]
-		c = config{f.ret, f.below}
-	}
-	return false
 }
 
 // textMoves reads UTF-8 of a regular language: a is the language, b the state, c what is pending of a code point.

@@ -148,10 +148,15 @@ func (k *Masker) of(c config) *mask {
 	}
 	k.walk.start(m, a.trie, k.v.Words())
 	a.orInto(k.walk.set)
-	f := m.frames[c.stack]
-	k.walk.lowest = m.depths[f.below]
-	for _, n := range a.crossed {
-		k.walk.subtree(n, config{f.ret, f.below})
+	k.walk.lowest = m.depths[c.stack] - 1
+	for _, f := range m.stacks[c.stack] {
+		if f == bottom {
+			k.walk.lowest = -1
+			continue
+		}
+		for _, n := range a.crossed {
+			k.walk.subtree(n, config{f.ret, f.below})
+		}
 	}
 	if looked := m.depths[c.stack] - k.walk.lowest; looked > k.look[s] {
 		k.look[s] = looked
@@ -172,11 +177,12 @@ func (k *Masker) key(s stateID, stack int32) (wholeKey, bool) {
 		return w, true
 	}
 	for _, r := range []*stateID{&w.r1, &w.r2, &w.r3}[:look] {
-		if stack == emptyStack {
+		if frames := k.g.m.stacks[stack]; len(frames) > 1 || frames[0] == bottom {
+			w.stack = stack
 			break
+		} else {
+			*r, stack = frames[0].ret, frames[0].below
 		}
-		f := k.g.m.frames[stack]
-		*r, stack = f.ret, f.below
 	}
 	return w, look > 0
 }
@@ -278,7 +284,7 @@ func (w *walker) subtree(node int32, c config) {
 		w.from[d+1] = int32(len(out))
 		if w.note && t.skip[n] > n+1 {
 			for _, c := range out[w.from[d]:] {
-				if m.endsAtBase(c) {
+				if m.ends(c, floor) {
 					w.crossed = append(w.crossed, n)
 					break
 				}

@@ -99,16 +99,17 @@ func (t Matcher) Forced() []byte {
 
 // leads reports whether a byte may follow a place.
 func (m *machine) leads(c config, b byte) bool {
-	for {
-		if c.state != done && m.next(c.state, b) != dead {
-			return true
-		}
-		if !m.accept[c.state] || c.stack == emptyStack {
-			return false
-		}
-		f := m.frames[c.stack]
-		c = config{f.ret, f.below}
+	if c.state != done && m.next(c.state, b) != dead {
+		return true
 	}
+	if m.accept[c.state] {
+		for _, f := range m.stacks[c.stack] {
+			if f.below >= 0 && m.leads(config{f.ret, f.below}, b) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Done reports whether nothing may follow: the text must end.

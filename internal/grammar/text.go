@@ -48,7 +48,7 @@ func (p pending) utf8(b byte) (r rune, next pending, ok bool) {
 func (p pending) span() (lo, hi rune) {
 	left := p >> 3 & 3
 	lo = rune(p>>6) << (6 * left)
-	hi = lo | 1<<(6*left) - 1
+	hi = lo + 1<<(6*left) - 1
 	switch {
 	case lo == 0 && left == 2:
 		lo = 0x800
@@ -138,7 +138,7 @@ func (cs charset) jsonByte(p pending, b byte) (r rune, next pending, done, ok bo
 			return 0, 0, false, false
 		}
 		lo := rune(v) << (4 * (4 - n))
-		hi := lo | 1<<(4*(4-n)) - 1
+		hi := lo + 1<<(4*(4-n)) - 1
 		lo, hi = max(lo, 0xDC00), min(hi, 0xDFFF)
 		if lo > hi {
 			return 0, 0, false, false
@@ -155,7 +155,7 @@ func (cs charset) jsonByte(p pending, b byte) (r rune, next pending, done, ok bo
 // anyHex reports whether \u and n digits with the value v can become a code point that may follow.
 func (cs charset) anyHex(n pending, v rune) bool {
 	lo := v << (4 * (4 - n))
-	hi := lo | 1<<(4*(4-n)) - 1
+	hi := lo + 1<<(4*(4-n)) - 1
 	if !cs.free { // control characters that have no letter of their own
 		for r := lo; r <= min(hi, 0x1F); r++ {
 			switch r {
@@ -172,7 +172,7 @@ func (cs charset) anyHex(n pending, v rune) bool {
 		return true
 	}
 	if lo, hi := max(lo, 0xD800), min(hi, 0xDBFF); lo <= hi {
-		return cs.any(0x10000+(lo-0xD800)<<10, 0x10000+(hi-0xD800)<<10|0x3FF)
+		return cs.any(0x10000+(lo-0xD800)<<10, 0x103FF+(hi-0xD800)<<10)
 	}
 	return false
 }
