@@ -199,6 +199,9 @@ func (j *jsonMachine) stringMoves(m *machine, k key, b byte) []move {
 		}
 		return nil
 	}
+	if pending(k.e).what() == inTail {
+		return m.tail(&k, &k.e, b)
+	}
 	if k.d == 0 {
 		return nil
 	}
@@ -206,12 +209,7 @@ func (j *jsonMachine) stringMoves(m *machine, k key, b byte) []move {
 	if hi > 0 {
 		hi--
 	}
-	cs := charset{free: s.D == nil, any: func(from, to rune) bool {
-		if s.D == nil {
-			return from < 0xD800 || to > 0xDFFF
-		}
-		return s.D.AnyIn(k.b, from, to, func(q int32) bool { return s.window.Alive(q, int(lo), int(hi)) })
-	}}
+	cs := charset{d: s.D, q: k.b, free: s.D == nil, live: func(q int32) bool { return s.window.Alive(q, int(lo), int(hi)) }}
 	r, next, complete, ok := cs.jsonByte(pending(k.e), b)
 	if !ok {
 		return nil
@@ -224,7 +222,7 @@ func (j *jsonMachine) stringMoves(m *machine, k key, b byte) []move {
 	if s.D != nil {
 		q = s.D.Step(q, r)
 	}
-	return []move{{to: m.intern(key{kind: kStr, a: k.a, b: q, c: lo, d: hi})}}
+	return []move{{to: m.intern(key{kind: kStr, a: k.a, b: q, c: lo, d: hi, e: int32(next)})}}
 }
 
 // Where blanks may stand.
@@ -379,6 +377,9 @@ func (j *jsonMachine) keyMoves(m *machine, k key, b byte) []move {
 		}
 		return nil
 	}
+	if pending(k.d).what() == inTail {
+		return m.tail(&k, &k.d, b)
+	}
 	live := func(q int32) bool {
 		for i, w := range o.keys.Reaches(q) {
 			if i < len(allowed) && w&allowed[i] != 0 {
@@ -387,13 +388,13 @@ func (j *jsonMachine) keyMoves(m *machine, k key, b byte) []move {
 		}
 		return false
 	}
-	cs := charset{any: func(lo, hi rune) bool { return o.keys.AnyIn(k.c, lo, hi, live) }}
+	cs := charset{d: o.keys, q: k.c, live: live}
 	r, next, complete, ok := cs.jsonByte(pending(k.d), b)
 	switch {
 	case !ok:
 		return nil
 	case complete:
-		k.c, k.d = o.keys.Step(k.c, r), 0
+		k.c, k.d = o.keys.Step(k.c, r), int32(next)
 	default:
 		k.d = int32(next)
 	}

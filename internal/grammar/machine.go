@@ -366,21 +366,37 @@ func (m *machine) plainRoom(s stateID, most int) int {
 
 // textMoves reads UTF-8 of a regular language: a is the language, b the state, c what is pending of a code point.
 func (m *machine) textMoves(k key, b byte) []move {
-	d := m.texts[k.a]
 	p := pending(k.c)
+	if p.what() == inTail {
+		return m.tail(&k, &k.c, b)
+	}
 	r, next, ok := p.utf8(b)
 	if !ok {
 		return nil
 	}
+	cs := charset{d: m.texts[k.a], q: k.b}
 	if next != 0 {
-		lo, hi := next.span()
-		if !d.AnyIn(k.b, lo, hi, nil) {
+		if !cs.any(next.span()) {
 			return nil
 		}
-		return []move{{to: m.intern(key{kind: kText, a: k.a, b: k.b, c: int32(next)})}}
+		var settled bool
+		if r, p, settled = cs.settle(next); !settled {
+			return []move{{to: m.intern(key{kind: kText, a: k.a, b: k.b, c: int32(next)})}}
+		}
+		next = p
 	}
-	if q := d.Step(k.b, r); q >= 0 {
-		return []move{{to: m.intern(key{kind: kText, a: k.a, b: q})}}
+	if q := cs.d.Step(k.b, r); q >= 0 {
+		return []move{{to: m.intern(key{kind: kText, a: k.a, b: q, c: int32(next)})}}
 	}
 	return nil
+}
+
+// tail reads one byte of a code point that is settled; at is what the key k has pending.
+func (m *machine) tail(k *key, at *int32, b byte) []move {
+	next, ok := pending(*at).tail(b)
+	if !ok {
+		return nil
+	}
+	*at = int32(next)
+	return []move{{to: m.intern(*k)}}
 }

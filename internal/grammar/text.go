@@ -1,5 +1,7 @@
 package grammar
 
+import "github.com/baleenrun/baleen/internal/grammar/regular"
+
 // pending is what has been read of a code point that is not complete: of its UTF-8, or of an escape in a JSON string.
 // The low 3 bits say which; 0 is nothing.
 type pending int32
@@ -11,6 +13,7 @@ const (
 	afterHigh                         // \uD83D: from 5: the high surrogate's ten bits
 	afterHighSlash                    // and a \
 	inLow                             // and \u: bits 3-4: digits read; 5-14: high surrogate; from 15: value
+	inTail                            // UTF-8 whose code point is settled, as far as it matters; bits 3-4: bytes to come
 )
 
 func (p pending) what() pending { return p & 7 }
@@ -44,6 +47,24 @@ func (p pending) utf8(b byte) (r rune, next pending, ok bool) {
 	return 0, inUTF8 | (left-1)<<3 | four | v<<6, true
 }
 
+// settled reports whether the bytes to come may be any continuation bytes, and if so, what is pending when the code
+// point has been taken into account.
+func (p pending) settled() (pending, bool) {
+	left, four, v := p>>3&3, p&(1<<5), p>>6
+	if left == 2 && four == 0 && (v == 0 || v == 0xD) || left == 3 && (v == 0 || v == 4) {
+		return 0, false
+	}
+	return inTail | left<<3, true
+}
+
+// tail reads one byte of a code point that is settled.
+func (p pending) tail(b byte) (pending, bool) {
+	if left := p>>3&3 - 1; left > 0 {
+		return inTail | left<<3, b&0xC0 == 0x80
+	}
+	return 0, b&0xC0 == 0x80
+}
+
 // span is the code points that pending UTF-8 can still become; surrogates among them are no code points.
 func (p pending) span() (lo, hi rune) {
 	left := p >> 3 & 3
@@ -73,8 +94,28 @@ func hexDigit(b byte) pending {
 
 // charset is what may follow in a JSON string.
 type charset struct {
-	any  func(lo, hi rune) bool // whether some code point of a range may be next
-	free bool                   // every escape that JSON has; otherwise only those that cannot be avoided
+	d    *regular.DFA       // nil: any code point
+	q    int32              // its state
+	live func(q int32) bool // whether a state can still lead to an end
+	free bool               // every escape that JSON has; otherwise only those that cannot be avoided
+}
+
+// any reports whether some code point of a range may be next.
+func (cs charset) any(lo, hi rune) bool {
+	if cs.d == nil {
+		return lo < 0xD800 || hi > 0xDFFF
+	}
+	return cs.d.AnyIn(cs.q, lo, hi, cs.live)
+}
+
+// settle takes pending UTF-8 into account as soon as it does not matter how it ends: r stands for the code point.
+func (cs charset) settle(p pending) (r rune, next pending, ok bool) {
+	next, ok = p.settled()
+	if !ok {
+		return 0, 0, false
+	}
+	lo, hi := p.span()
+	return lo, next, cs.d == nil || cs.d.Alike(lo, hi)
 }
 
 const (
@@ -82,8 +123,8 @@ const (
 	shortRunes   = "\"\\\b\f\n\r\t/"
 )
 
-// jsonByte reads one byte of a JSON string's inside. done: r is the next code point. Otherwise next is what is pending.
-// A closing quote is the caller's. ok is false where the byte cannot lead to a code point that may follow.
+// jsonByte reads one byte of a JSON string's inside. done: r is the next code point. next is what is pending, also
+// after r where r's own last bytes are to come. A closing quote is the caller's. ok is false where the byte cannot lead to a code point that may follow.
 func (cs charset) jsonByte(p pending, b byte) (r rune, next pending, done, ok bool) {
 	switch p.what() {
 	case 0, inUTF8:
@@ -99,7 +140,11 @@ func (cs charset) jsonByte(p pending, b byte) (r rune, next pending, done, ok bo
 			return 0, 0, false, false
 		}
 		if next != 0 {
-			return 0, next, false, cs.any(next.span())
+			ok = cs.any(next.span())
+			if r, tail, settled := cs.settle(next); settled {
+				return r, tail, true, ok
+			}
+			return 0, next, false, ok
 		}
 		return r, 0, true, cs.any(r, r)
 	case afterSlash:

@@ -13,9 +13,9 @@ type Vocabulary struct {
 	size    int
 	longest int32 // bytes of the longest token
 	tokens  [][]byte
-	end    []int32 // tokens that end a text
-	all    *trie   // every token
-	rest   *trie   // those that are not plain (see plain)
+	end     []int32 // tokens that end a text
+	all     *trie   // every token
+	rest    *trie   // those that are not plain (see plain)
 
 	// Tokens that stand for whole characters inside a JSON string, none of which needs an escape, by how many they
 	// have: plain[n] holds those with up to n, and the last all with up to its number. Others are in rest.

@@ -104,6 +104,12 @@ func (d *DFA) AnyIn(state int32, lo, hi rune, live func(int32) bool) bool {
 	return false
 }
 
+// Alike reports whether all code points in lo..hi lead the same way from every state.
+func (d *DFA) Alike(lo, hi rune) bool {
+	i := sort.Search(len(d.bounds), func(i int) bool { return d.bounds[i] > lo })
+	return i == len(d.bounds) || d.bounds[i] > hi
+}
+
 // Match returns the label of a whole string, 0 if it is not in the language.
 func (d *DFA) Match(s string) int32 {
 	q := d.Start()

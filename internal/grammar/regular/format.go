@@ -61,8 +61,8 @@ var formatPatterns = func() map[string]string {
 	varname := `(?:[A-Za-z0-9_]|` + pct + `)(?:\.?(?:[A-Za-z0-9_]|` + pct + `))*`
 	varspec := varname + `(?::[1-9][0-9]{0,3}|\*)?`
 	return map[string]string{
-		"date":      date,                // RFC 3339, full-date
-		"time":      clock,               // RFC 3339, full-time
+		"date":      date,                  // RFC 3339, full-date
+		"time":      clock,                 // RFC 3339, full-time
 		"date-time": date + `[Tt]` + clock, // RFC 3339
 		// RFC 3339, appendix A
 		"duration": `P(?:[0-9]+W|(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)(?:T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))?|T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))`,
@@ -71,12 +71,12 @@ var formatPatterns = func() map[string]string {
 		"hostname": host, // RFC 1123
 		// RFC 5321: a mailbox
 		"email":                 local + `@(?:` + host + `|\[(?:` + ipv4 + `|IPv6:` + ipv6 + `)\])`,
-		"uri":                   u,      // RFC 3986
-		"uri-reference":         ref,    // RFC 3986
-		"iri":                   iri,    // RFC 3987
-		"iri-reference":         iriRef, // RFC 3987
+		"uri":                   u,                                                      // RFC 3986
+		"uri-reference":         ref,                                                    // RFC 3986
+		"iri":                   iri,                                                    // RFC 3987
+		"iri-reference":         iriRef,                                                 // RFC 3987
 		"uuid":                  `[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`, // RFC 4122
-		"json-pointer":          pointer,                                              // RFC 6901
+		"json-pointer":          pointer,                                                // RFC 6901
 		"relative-json-pointer": `(?:0|[1-9][0-9]*)(?:#|` + pointer + `)`,
 		// RFC 6570
 		"uri-template": `(?:[\x21\x23\x24\x26\x28-\x3B\x3D\x3F-\x5B\x5D\x5F\x61-\x7A\x7E` + ucs + private + `]|` + pct +

@@ -169,8 +169,8 @@ func (e *expansion) blame(keyword string, err error) error {
 }
 
 // only is everything but some types, and those as given: keywords on strings say nothing about other types.
-func onlyNum(n *Num) Value     { v := everything(); v.Num = n; return v }
-func onlyStr(s []Str) Value    { v := everything(); v.Str = s; return v }
+func onlyNum(n *Num) Value  { v := everything(); v.Num = n; return v }
+func onlyStr(s []Str) Value { v := everything(); v.Str = s; return v }
 func onlyArr(s ...*arrayShape) Value {
 	v := everything()
 	v.arr = slices.DeleteFunc(s, func(s *arrayShape) bool { return s == nil })

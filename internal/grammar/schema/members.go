@@ -703,4 +703,3 @@ func (e *expansion) conditional(x *value) ([]constraint, error) {
 		func() (Value, error) { return join(e.fails, Value{}) },
 	}}, nil
 }
-
