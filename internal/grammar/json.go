@@ -415,12 +415,12 @@ func (j *jsonMachine) anyKey(k key) bool {
 			}
 		}
 	}
+	some, all := false, true
 	for i, w := range j.allowedLabels(k.b) {
-		if i < len(o.always) && w&o.always[i] != 0 {
-			return true
-		}
+		some = some || i < len(o.always) && w&o.always[i] != 0
+		all = all && (i >= len(o.always) || o.keys.Reaches(k.c)[i]&^w == 0)
 	}
-	return false
+	return some || all // whatever is reached, one label that may come can be, or only labels that may come can
 }
 
 // canClose reports whether an object may end.

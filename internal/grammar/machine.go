@@ -70,6 +70,7 @@ type machine struct {
 	ids    map[key]stateID
 	rows   []*row
 	accept []bool
+	room   []int16  // plainRoom, -1 until asked for
 	moves  [][]move // for entries of rows that are more than one state
 
 	stacks  [][]frame // sorted
@@ -94,6 +95,7 @@ func newMachine() *machine {
 	m.keys = []key{{}, {}}
 	m.rows = []*row{nil, nil}
 	m.accept = []bool{false, true}
+	m.room = []int16{0, 0}
 	m.stacks = [][]frame{{bottom}, {floor}}
 	m.depths = []int32{0, 0}
 	return m
@@ -115,6 +117,7 @@ func (m *machine) intern(k key) stateID {
 	m.keys = append(m.keys, k)
 	m.rows = append(m.rows, nil)
 	m.accept = append(m.accept, m.accepts(k))
+	m.room = append(m.room, -1)
 	return id
 }
 
@@ -339,26 +342,34 @@ func (m *machine) similar(s stateID, longest int32) stateID {
 	return m.intern(k)
 }
 
-// plainRoom is how many characters that need no escape may follow in a state whatever they are, up to most.
-func (m *machine) plainRoom(s stateID, most int) int {
-	k := m.keys[s]
+// plainRoom is how many characters that need no escape may follow in a state, whatever they are.
+func (m *machine) plainRoom(s stateID) int {
+	if m.room[s] < 0 {
+		m.room[s] = int16(min(m.findRoom(m.keys[s]), maxRoom))
+	}
+	return int(m.room[s])
+}
+
+const maxRoom = 1 << 14
+
+func (m *machine) findRoom(k key) int {
 	switch k.kind {
 	case kStr:
 		set := m.json.strs[k.a]
 		switch {
 		case k.e != 0:
 		case set.D == nil && k.d >= 0:
-			return min(int(k.d), most)
+			return int(k.d)
 		case set.D == nil || k.d < 0 && set.D.Universal(k.b):
-			return most
+			return maxRoom
 		}
 	case kKey:
 		if k.d == 0 && m.json.anyKey(k) {
-			return most
+			return maxRoom
 		}
 	case kText:
 		if k.c == 0 && m.texts[k.a].Universal(k.b) {
-			return most
+			return maxRoom
 		}
 	}
 	return 0

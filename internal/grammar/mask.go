@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"math/bits"
+	"slices"
 )
 
 // A Masker says which tokens of a vocabulary may come next in a grammar. It keeps what it has found by state and by
@@ -30,11 +31,10 @@ type mask struct {
 	bits []uint64 // nil if the list is used
 }
 
-// alone is what a state allows without knowing the stack: tokens, and where in a trie the stack comes into play.
+// alone is what a state allows without knowing the stack: tokens, and where in the tries the stack comes into play.
 type alone struct {
 	mask
-	trie    *trie
-	crossed []int32 // nodes at which the frame may end, in order
+	crossed [2][]int32 // per trie: nodes at which the frame may end, in order
 }
 
 // maxCache bounds the bytes that a Masker keeps; it begins anew when they are reached.
@@ -127,8 +127,10 @@ func pack(set []uint64) (mask, int) {
 func (k *Masker) of(c config) *mask {
 	m := k.g.m
 	if m.depths[c.stack]+k.v.longest >= MaxDepth { // the limit on the depth may decide: look at every token
-		k.walk.start(m, k.v.all, k.v.Words())
-		k.walk.subtree(-1, c)
+		k.walk.start(m, k.v)
+		for _, t := range k.v.tries {
+			k.walk.subtree(t, -1, c)
+		}
 		found, _ := pack(k.walk.set)
 		return &found
 	}
@@ -143,10 +145,10 @@ func (k *Masker) of(c config) *mask {
 		k.reset()
 	}
 	a := k.aloneOf(s)
-	if c.stack == emptyStack || len(a.crossed) == 0 {
+	if c.stack == emptyStack || len(a.crossed[0])+len(a.crossed[1]) == 0 {
 		return &a.mask
 	}
-	k.walk.start(m, a.trie, k.v.Words())
+	k.walk.start(m, k.v)
 	a.orInto(k.walk.set)
 	k.walk.lowest = m.depths[c.stack] - 1
 	for _, f := range m.stacks[c.stack] {
@@ -154,8 +156,10 @@ func (k *Masker) of(c config) *mask {
 			k.walk.lowest = -1
 			continue
 		}
-		for _, n := range a.crossed {
-			k.walk.subtree(n, config{f.ret, f.below})
+		for i, t := range k.v.tries {
+			for _, n := range a.crossed[i] {
+				k.walk.subtree(t, n, config{f.ret, f.below})
+			}
 		}
 	}
 	if looked := m.depths[c.stack] - k.walk.lowest; looked > k.look[s] {
@@ -191,28 +195,27 @@ func (k *Masker) aloneOf(s stateID) *alone {
 	if a := k.alone[s]; a != nil {
 		return a
 	}
-	m := k.g.m
-	a := &alone{trie: k.v.all}
-	room := m.plainRoom(s, maxPlain)
-	if room > 0 {
-		a.trie = k.v.rest
-	}
+	a := &alone{}
 	w := &k.walk
-	w.start(m, a.trie, k.v.Words())
-	if room > 0 {
-		copy(w.set, k.v.plain[room])
-	}
-	w.crossed = w.crossed[:0]
-	if m.accept[s] {
-		w.crossed = append(w.crossed, -1)
-	}
+	w.start(k.g.m, k.v)
 	w.note = true
-	w.subtree(-1, config{s, baseStack})
+	for i, t := range k.v.tries {
+		w.crossed = w.crossed[:0]
+		if w.m.accept[s] {
+			w.crossed = append(w.crossed, -1)
+		}
+		if room := w.m.plainRoom(s); i == 0 && room > 0 {
+			copy(w.set, k.v.plain[min(room, maxPlain)])
+			w.crossed = nil
+		} else {
+			w.subtree(t, -1, config{s, baseStack})
+		}
+		a.crossed[i] = slices.Clone(w.crossed)
+	}
 	w.note = false
 	var size int
 	a.mask, size = pack(w.set)
-	a.crossed = append(a.crossed, w.crossed...)
-	k.bytes += size + 4*len(a.crossed) + 100
+	k.bytes += size + 4*(len(a.crossed[0])+len(a.crossed[1])) + 100
 	k.alone[s] = a
 	return a
 }
@@ -220,7 +223,7 @@ func (k *Masker) aloneOf(s stateID) *alone {
 // walker walks a trie in step with the automaton.
 type walker struct {
 	m       *machine
-	t       *trie
+	v       *Vocabulary
 	set     []uint64
 	arena   []config
 	from    []int32 // depth → where its places begin in arena
@@ -229,20 +232,19 @@ type walker struct {
 	lowest  int32   // the depth of the lowest frame that was looked at
 }
 
-func (w *walker) start(m *machine, t *trie, words int) {
-	w.m, w.t = m, t
-	if len(w.set) != words {
-		w.set = make([]uint64, words)
+func (w *walker) start(m *machine, v *Vocabulary) {
+	w.m, w.v = m, v
+	if w.set == nil {
+		w.set = make([]uint64, v.Words())
+		w.from = make([]int32, max(v.tries[0].height, v.tries[1].height)+2)
 	}
 	clear(w.set)
-	if len(w.from) < t.height+2 {
-		w.from = make([]int32, t.height+2)
-	}
 }
 
 // subtree adds the tokens below a node (-1: all) that may follow a place reached at that node.
-func (w *walker) subtree(node int32, c config) {
-	t, m := w.t, w.m
+func (w *walker) subtree(t *trie, node int32, c config) {
+	m := w.m
+	plain := t == w.v.tries[0]
 	base, end := uint16(0), int32(len(t.bytes))
 	if node >= 0 {
 		base, end = t.depth[node], t.skip[node]
@@ -282,6 +284,17 @@ func (w *walker) subtree(node int32, c config) {
 			continue
 		}
 		w.from[d+1] = int32(len(out))
+		if plain {
+			// Where any characters may follow, everything below is allowed.
+			below := int(t.below[n])
+			if below > 0 && slices.ContainsFunc(out[w.from[d]:], func(c config) bool { return m.plainRoom(c.state) >= below }) {
+				for _, id := range t.ids[t.first[n]:t.first[t.skip[n]]] {
+					w.set[id>>6] |= 1 << (id & 63)
+				}
+				n = t.skip[n]
+				continue
+			}
+		}
 		if w.note && t.skip[n] > n+1 {
 			for _, c := range out[w.from[d]:] {
 				if m.ends(c, floor) {

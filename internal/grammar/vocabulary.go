@@ -13,12 +13,11 @@ type Vocabulary struct {
 	size    int
 	longest int32 // bytes of the longest token
 	tokens  [][]byte
-	end     []int32 // tokens that end a text
-	all     *trie   // every token
-	rest    *trie   // those that are not plain (see plain)
+	end     []int32  // tokens that end a text
+	tries   [2]*trie // plain tokens, and the others
 
-	// Tokens that stand for whole characters inside a JSON string, none of which needs an escape, by how many they
-	// have: plain[n] holds those with up to n, and the last all with up to its number. Others are in rest.
+	// Tokens that stand for whole characters inside a JSON string, none of which needs an escape, are plain, unless they
+	// have very many. plain[n] holds those with up to n characters.
 	plain [][]uint64
 }
 
@@ -30,7 +29,8 @@ type trie struct {
 	bytes  []byte
 	depth  []uint16 // 1 for first bytes
 	skip   []int32  // the node after a node's subtree
-	first  []int32  // tokens of node i: ids[first[i]:first[i+1]]
+	first  []int32  // tokens of node i: ids[first[i]:first[i+1]], of its subtree: ids[first[i]:first[skip[i]]]
+	below  []uint16 // bytes of the longest way down from a node
 	ids    []int32
 	height int
 }
@@ -52,7 +52,7 @@ func NewVocabulary(tokens [][]byte, end []int32) (*Vocabulary, error) {
 	for i := range v.plain {
 		v.plain[i] = make([]uint64, words)
 	}
-	var all, rest []int32
+	var plain, rest []int32
 	for id, b := range tokens {
 		if len(b) == 0 || slices.Contains(v.end, int32(id)) {
 			continue
@@ -60,9 +60,9 @@ func NewVocabulary(tokens [][]byte, end []int32) (*Vocabulary, error) {
 		if len(b) > 1<<15 {
 			return nil, fmt.Errorf("grammar: token %d has %d bytes", id, len(b))
 		}
-		all = append(all, int32(id))
 		v.longest = max(v.longest, int32(len(b)))
 		if n := plainLength(b); n > 0 && n <= maxPlain {
+			plain = append(plain, int32(id))
 			for i := n; i <= maxPlain; i++ {
 				v.plain[i][id>>6] |= 1 << (id & 63)
 			}
@@ -70,7 +70,7 @@ func NewVocabulary(tokens [][]byte, end []int32) (*Vocabulary, error) {
 			rest = append(rest, int32(id))
 		}
 	}
-	v.all, v.rest = newTrie(tokens, all), newTrie(tokens, rest)
+	v.tries = [2]*trie{newTrie(tokens, plain), newTrie(tokens, rest)}
 	return v, nil
 }
 
@@ -132,5 +132,11 @@ func newTrie(tokens [][]byte, ids []int32) *trie {
 	// A node's tokens are ids[first[n]:first[n+1]]: a token sorts before those that it begins, so where one ends at a
 	// node the next node was made for a later token, and where none does, for the same.
 	t.first = append(t.first, int32(len(ids)))
+	t.below = make([]uint16, len(t.bytes))
+	for n := len(t.bytes) - 2; n >= 0; n-- {
+		for c := int32(n + 1); c < t.skip[n]; c = t.skip[c] {
+			t.below[n] = max(t.below[n], t.below[c]+1)
+		}
+	}
 	return t
 }
