@@ -290,11 +290,11 @@ func (j *jsonMachine) begin(m *machine, out []move, n schema.Node, ret key, b by
 func (j *jsonMachine) arrayMoves(m *machine, k key, b byte) []move {
 	a := j.arrs[k.a]
 	where := [...]int{opened: afterOpen, hasValue: beforeClose, hasComma: afterComma}[k.d]
-	if w := j.blank(where, k.e, b); w != 0 {
+	i, count := int(k.b), int(k.c)
+	if w := j.blank(where, k.e, b); w != 0 && (where != beforeClose || j.options.Whitespace == Free || a.CanEnd(i, count)) {
 		k.e = w
 		return []move{{to: m.intern(k)}}
 	}
-	i, count := int(k.b), int(k.c)
 	switch {
 	case b == ']' && k.d != hasComma:
 		if a.CanEnd(i, count) {
@@ -332,11 +332,11 @@ func (j *jsonMachine) arrayMoves(m *machine, k key, b byte) []move {
 func (j *jsonMachine) objectMoves(m *machine, k key, b byte) []move {
 	o := j.objs[k.a]
 	where := [...]int{opened: afterOpen, hasValue: beforeClose, hasComma: afterComma, hasKey: elsewhere, hasColon: afterColon}[k.d]
-	if w := j.blank(where, k.e, b); w != 0 {
+	p := j.progress[k.b]
+	if w := j.blank(where, k.e, b); w != 0 && (where != beforeClose || j.options.Whitespace == Free || j.canClose(o, p)) {
 		k.e = w
 		return []move{{to: m.intern(k)}}
 	}
-	p := j.progress[k.b]
 	switch k.d {
 	case hasKey:
 		if b == ':' {

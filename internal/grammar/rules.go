@@ -1,6 +1,8 @@
 package grammar
 
-type ruleMachine struct{ sets []ruleSet }
-type ruleSet struct{ accepts bool }
+type (
+	ruleMachine struct{ sets []ruleSet }
+	ruleSet     struct{ accepts bool }
+)
 
 func (r *ruleMachine) moves(m *machine, k key, b byte) []move { return nil }

@@ -408,7 +408,7 @@ func (e *expansion) dependencies() ([]constraint, error) {
 	var list []constraint
 	for _, keyword := range []string{"dependentRequired", "dependentSchemas", "dependencies"} {
 		x := e.v.get(keyword)
-		if x == nil || keyword == "dependencies" && !e.before(d2019) || keyword != "dependencies" && !e.since(d2019) {
+		if x == nil || keyword != "dependencies" && !e.since(d2019) { // the old name counts in new drafts, too
 			continue
 		}
 		if x.kind != object {
