@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,8 +164,13 @@ func Main(args []string, sys IO) (status int) {
 // maxLine is how many characters of an error are shown.
 const maxLine = 2000
 
-// oneLine writes an error in one line, without control characters and without the megabytes of a name that a hostile file
-// may have brought.
+// packagePrefix is a package's name where an error begins with it: where in the program something was found says nothing
+// to who runs it.
+var packagePrefix = regexp.MustCompile(`(^|: |; |\n)(?:(?:auth|backend|cpu|cuda|bench|chat|chattmpl|config|engine|family|fetch|gguf|grammar|isa|keeper|kv|mmap|model|models|plan|pool|quant|` +
+	`safetensors|sample|server|store|synth|tokenizer|toolfmt|verify): )+`)
+
+// oneLine writes an error in one line, without names of packages, control characters and the megabytes of a name that a
+// hostile file may have brought.
 func oneLine(err error) string {
 	clean := func(r rune) rune {
 		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -172,13 +178,22 @@ func oneLine(err error) string {
 		}
 		return r
 	}
-	parts := strings.FieldsFunc(strings.Map(clean, err.Error()), func(r rune) bool { return r == '\n' })
+	text := packagePrefix.ReplaceAllString(err.Error(), "$1")
+	parts := strings.FieldsFunc(strings.Map(clean, text), func(r rune) bool { return r == '\n' })
 	line := strings.Join(parts, "; ")
 	if runes := []rune(line); len(runes) > maxLine {
 		line = string(runes[:maxLine]) + "..."
 	}
 	return line
 }
+
+// plainly is an error in the words of oneLine.
+func plainly(err error) error { return plainError{err} }
+
+type plainError struct{ error }
+
+func (e plainError) Error() string { return oneLine(e.error) }
+func (e plainError) Unwrap() error { return e.error }
 
 const rootLong = `Baleen runs open-weight language models on this machine. The same request gives the same
 tokens, bit for bit, whatever else runs, whatever a cache held and however many threads worked.
@@ -252,7 +267,7 @@ func (a *app) rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Models that answer:", []*cobra.Command{a.runCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand()}},
-		{"Models on this machine:", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.cpCommand(), a.rmCommand()}},
+		{"Models on this machine:", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.createCommand(), a.cpCommand(), a.rmCommand()}},
 		{"What a model reads:", []*cobra.Command{a.templateCommand(), a.tokenizeCommand(), a.detokenizeCommand()}},
 		{"Measurements:", []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.evalCommand(), a.verifyCommand(), a.synthCommand()}},
 	} {

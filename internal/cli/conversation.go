@@ -98,7 +98,7 @@ func (c *conversation) Answer(ctx context.Context, text string, emit func(reason
 func (c *conversation) noRoom(ctx context.Context, text string, err error) error {
 	var e *chat.Error
 	if c.f.raw || !errors.As(err, &e) || e.Kind != chat.PromptTooLong {
-		return err
+		return plainly(err)
 	}
 	n := c.tooMany(ctx, text)
 	if n == 0 || len(c.msgs) == 0 {

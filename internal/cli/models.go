@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,10 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/server/models"
+	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/store"
 )
 
@@ -101,7 +102,7 @@ func (a *app) list(asJSON, all bool) error {
 		}
 		for _, d := range made {
 			out = append(out, listedModel{
-				Name: d.Spec.Name, Size: d.Spec.Size, Where: "server", Path: d.Spec.Path, Modified: &d.Spec.Time, Licence: d.Licence,
+				Name: d.Spec.Name, Size: d.Spec.Size, Where: "made", Path: d.Spec.Path, Modified: &d.Spec.Time, Licence: d.Licence,
 				SHA256: d.Spec.Digest, Parent: d.Parent,
 			})
 		}
@@ -129,7 +130,7 @@ func (a *app) list(asJSON, all bool) error {
 		if d.Parent != "" {
 			of = "of " + d.Parent
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printableLine(d.Spec.Name), fetch.Bytes(d.Spec.Size), ago(time.Since(d.Spec.Time)), printableLine("server  made "+of))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printableLine(d.Spec.Name), fetch.Bytes(d.Spec.Size), ago(time.Since(d.Spec.Time)), printableLine("made "+of))
 	}
 	for _, e := range more {
 		size := fetch.Bytes(e.Size)
@@ -180,25 +181,36 @@ func counted(n int, unit string) string {
 }
 
 func (a *app) showCommand() *cobra.Command {
-	var asJSON, template, licence bool
+	var f showFlags
 	cmd := &cobra.Command{
 		Use:   "show MODEL",
 		Short: "Describe a model: architecture, quantization, context, memory",
 		Long: "Describe a model without loading it: its architecture, parameters, the storage format of each kind of\n" +
-			"weights, the context it was made for, its chat template, its licence, and the memory that it needs here.",
+			"weights, the context it was made for, its chat template, its licence, and the memory that it needs here.\n" +
+			"Of a model that was made of another one, the settings that it was made with are said, too.",
 		Example:           "  baleen show smollm2-135m\n  baleen show smollm2-135m --template",
 		Args:              argsBetween(1, 1, "the MODEL"),
 		ValidArgsFunction: firstOnly(a.completeHere),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if asJSON && template || asJSON && licence || template && licence {
-				return usagef("--json, --template and --licence exclude each other")
+			set := 0
+			for _, on := range []bool{f.json, f.template, f.licence, f.modelfile, f.parameters, f.system} {
+				if on {
+					set++
+				}
 			}
-			return a.show(cmd.Context(), args[0], asJSON, template, licence)
+			if set > 1 {
+				return usagef("--json, --template, --licence, --modelfile, --parameters and --system exclude each other")
+			}
+			return a.show(args[0], &f)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&template, "template", false, "print the chat template alone")
-	cmd.Flags().BoolVar(&licence, "licence", false, "print the licence alone")
+	fs := cmd.Flags()
+	fs.BoolVar(&f.json, "json", false, "print JSON")
+	fs.BoolVar(&f.template, "template", false, "print the chat template alone")
+	fs.BoolVar(&f.licence, "licence", false, "print the licence alone")
+	fs.BoolVar(&f.modelfile, "modelfile", false, "print what it was made with as a Modelfile")
+	fs.BoolVar(&f.parameters, "parameters", false, "print the parameters that it was made with")
+	fs.BoolVar(&f.system, "system", false, "print the system message that it was made with")
 	alias(cmd)
 	a.settings(cmd, config.Context, config.KV, config.Device, config.CPU, config.Threads)
 	return cmd
@@ -241,13 +253,41 @@ type shownModel struct {
 	Context      int          `json:"context"`
 	Sampling     shownDraw    `json:"sampling"`
 	Available    int64        `json:"memory_available,omitempty"`
+
+	// Of a model that was made of another one, and of Ollama's.
+	Parent   string `json:"parent,omitempty"`
+	System   string `json:"system,omitempty"`
+	Settings string `json:"settings,omitempty"` // a name and a value a line, as Ollama has them
 }
 
-func (a *app) show(_ context.Context, arg string, asJSON, template, licence bool) error {
+// showFlags are the flags of "show".
+type showFlags struct{ json, template, licence, modelfile, parameters, system bool }
+
+// specOf finds a model that is here, with the settings that it was made with.
+func (a *app) specOf(arg string) (chat.Spec, store.Ref, string, error) {
+	st, err := a.store()
+	if err != nil {
+		return chat.Spec{}, store.Ref{}, "", err
+	}
+	if d, ok, err := models.New(st).Derived(arg); err != nil {
+		return chat.Spec{}, store.Ref{}, "", err
+	} else if _, known := store.Lookup(arg); ok && !known {
+		return d.Spec, store.Ref{Path: d.Spec.Path}, d.Parent, nil
+	}
 	path, ref, err := a.present(arg)
+	spec := chat.Spec{Name: arg, Path: path}
+	if err == nil && ref.Model != nil {
+		spec = models.SpecOf(*ref.Model)
+	}
+	return spec, ref, "", err
+}
+
+func (a *app) show(arg string, f *showFlags) error {
+	spec, ref, parent, err := a.specOf(arg)
 	if err != nil {
 		return err
 	}
+	path := spec.Path
 	o := a.modelOptions()
 	d, err := model.Describe(path, o)
 	if err != nil {
@@ -255,13 +295,29 @@ func (a *app) show(_ context.Context, arg string, asJSON, template, licence bool
 	}
 	terms := a.licence(d, ref, path)
 	switch {
-	case template:
+	case f.template && spec.Template != "":
+		_, err := fmt.Fprintln(a.io.Out, a.printable(strings.TrimRight(spec.Template, "\n")))
+		return err
+	case f.template:
 		if d.Info.ChatTemplate == "" {
 			return model.ErrNoTemplate
 		}
 		_, err := fmt.Fprintln(a.io.Out, a.printable(strings.TrimRight(d.Info.ChatTemplate, "\n")))
 		return err
-	case licence:
+	case f.modelfile:
+		_, err := fmt.Fprintln(a.io.Out, a.printable(strings.TrimRight(ollama.Modelfile(spec, terms), "\n")))
+		return err
+	case f.parameters, f.system:
+		what, text := "parameters", ollama.Parameters(spec)
+		if f.system {
+			what, text = "a system message", spec.System
+		}
+		if text == "" {
+			return fmt.Errorf("%s was made without %s", printableLine(spec.Name), what)
+		}
+		_, err := fmt.Fprintln(a.io.Out, a.printable(text))
+		return err
+	case f.licence:
 		if terms == "" {
 			return fmt.Errorf("%s does not say its licence", d.Info.Name)
 		}
@@ -283,10 +339,22 @@ func (a *app) show(_ context.Context, arg string, asJSON, template, licence bool
 	if known {
 		s.Available = budget.Available
 	}
-	if asJSON {
-		return a.writeJSON(s)
+	s.Parent, s.System, s.Settings = parent, spec.System, ollama.Parameters(spec)
+	if spec.Template != "" {
+		s.Template = spec.Template
 	}
-	return a.showText(&s)
+	if parent != "" {
+		s.Name = spec.Name
+	}
+	if f.json {
+		err = a.writeJSON(s)
+	} else {
+		err = a.showText(&s)
+	}
+	if err == nil && d.Problem != nil {
+		err = fmt.Errorf("%s cannot run: %w", s.Name, d.Problem)
+	}
+	return err
 }
 
 // licenceOf is what is known of the terms of the model at a path.
@@ -370,6 +438,22 @@ func (a *app) showText(s *shownModel) error {
 	}
 	row("Name", "%s", s.Name)
 	row("Where", "%s", a.tilde(s.Path))
+	if s.Parent != "" {
+		row("Made of", "%s", s.Parent)
+	}
+	if s.System != "" {
+		row("System", "%s", strings.Join(strings.Fields(s.System), " "))
+	}
+	for i, line := range strings.Split(s.Settings, "\n") {
+		if line == "" {
+			continue
+		}
+		name := ""
+		if i == 0 {
+			name = "Settings"
+		}
+		row(name, "%s", strings.Join(strings.Fields(line), " "))
+	}
 	row("Architecture", "%s, %d layers, vocabulary of %d", s.Architecture, s.Layers, s.Vocabulary)
 	if s.Problem != "" {
 		row("Cannot run", "%s", s.Problem)

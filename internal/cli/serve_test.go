@@ -47,7 +47,7 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"keys", "add", "x", "--scopes", "root"}, `no scope "root"`},
 		{[]string{"keys", "revoke", "x"}, "no key named"},
 		{[]string{"ps", "--port", "1"}, "no server answers"},
-		{[]string{"serve", "--port", "0", "--model", torn}, "torn.gguf: gguf: "},
+		{[]string{"serve", "--port", "0", "--model", torn}, "torn.gguf: key "},
 		{[]string{"serve", "--socket", "s", "--port", "1"}, "--socket and --port exclude each other"},
 		{[]string{"serve", "--socket", "s", "--host", "localhost"}, "--socket and --host exclude each other"},
 		{[]string{"serve", "--port", "65536"}, "--port 65536: want a number from 0 to 65535"},
