@@ -416,14 +416,20 @@ func (m *Model) mayFit(r *Request, messages []Message) error {
 	if m.longest == 0 {
 		return nil
 	}
-	n := len(r.Prompt) + len(r.Suffix) + len(r.Middle)
+	n := 0
+	add := func(texts ...string) {
+		for _, t := range texts {
+			n += m.Tokenizer.Standing(t)
+		}
+	}
+	add(r.Prompt, r.Suffix, r.Middle)
 	for i := range r.Files {
-		n += len(r.Files[i].Name) + len(r.Files[i].Text)
+		add(r.Files[i].Name, r.Files[i].Text)
 	}
 	for i := range messages {
-		n += len(messages[i].Reasoning)
+		add(messages[i].Reasoning)
 		for j := range messages[i].Parts {
-			n += len(messages[i].Parts[j].Text)
+			add(messages[i].Parts[j].Text)
 		}
 	}
 	if capacity := m.Engine.Capacity(); n/m.longest > capacity {

@@ -1,10 +1,10 @@
 package tokenizer
 
-// Longest returns the most bytes of a text that one token can stand for, so that a text of n bytes has at least
-// n/Longest tokens. It is 0 where there is no such number: where parts of a text may vanish, or become one unknown token.
+// Longest returns the most bytes of a text that one token can stand for, so that a text has at least Standing/Longest
+// tokens. It is 0 where there is no such number: where any part of a text may vanish, or become one unknown token.
 func (t *Tokenizer) Longest() int {
 	m, ok := t.model.(*bpe)
-	if !ok || !m.bytes && !m.byteFallback || m.vanish && !m.allBytes() {
+	if !ok || !m.bytes && (!m.byteFallback || m.vanish) || m.gaps() && len(t.norm) > 0 {
 		return 0
 	}
 	shrink := 1
@@ -22,17 +22,33 @@ func (t *Tokenizer) Longest() int {
 	return longest * shrink
 }
 
-// allBytes reports whether each byte that UTF-8 has is a token, so that none vanishes.
-func (m *bpe) allBytes() bool {
+// Standing counts the bytes of a text that tokens stand for, where Longest is a bound: some vocabularies have no tokens
+// for rare control characters, which vanish.
+func (t *Tokenizer) Standing(text string) int {
+	m, ok := t.model.(*bpe)
+	if !ok || !m.gaps() {
+		return len(text)
+	}
+	n := 0
+	for i := range len(text) {
+		if m.byteIDs[text[i]] >= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// gaps reports whether a byte that UTF-8 has is no token of a byte-level vocabulary.
+func (m *bpe) gaps() bool {
 	if !m.bytes {
 		return false
 	}
 	for b, id := range m.byteIDs {
 		if id < 0 && b != 0xc0 && b != 0xc1 && b < 0xf5 {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // normalizerShrink returns how many times shorter n can make a text; 0: any number of times.
