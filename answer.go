@@ -135,7 +135,7 @@ func (m *Model) run(ctx context.Context, r *chat.Request, said *[]int32, yield f
 		return
 	}
 	defer leave()
-	r.Model = m.spec.Name
+	r.Model, r.On = m.spec.Name, m.lease
 	st, err := m.runtime.service.Run(ctx, r)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {

@@ -54,7 +54,7 @@
 //
 // # Errors
 //
-// Errors are found with errors.Is and errors.As: ErrClosed, ErrQueueFull, ErrNoTemplate, ErrBusy, *ParamError,
+// Errors are found with errors.Is and errors.As: ErrClosed, ErrQueueFull, ErrNoTemplate, ErrModelChanged, ErrBusy, *ParamError,
 // *PromptTooLongError, *UnknownModelError, *NoMemoryError, *PanicError, and the errors of the context. A panic in a
 // function of the caller's that Baleen calls (Options.Progress, Tool.Func) ends that request or load with a *PanicError; one in
 // the body of a loop over an answer ends the request and goes on to the caller. Other requests are not touched by either.

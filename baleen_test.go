@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -432,5 +433,52 @@ func TestBrokenTemplateMattersToChatsOnly(t *testing.T) {
 	}
 	if a, err := baleen.Collect(m.Generate(t.Context(), "hello", greedy(2))); err != nil || len(a.IDs) == 0 {
 		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestModelFileThatChanges: an open model is what was opened, or says that it cannot be.
+func TestModelFileThatChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	open := func() *baleen.Model {
+		t.Helper()
+		m, err := baleen.Open(t.Context(), path, &baleen.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	answer := func(m *baleen.Model) (string, error) {
+		return baleen.Text(m.Generate(t.Context(), "hello", &baleen.Params{MaxTokens: 8, Temperature: new(0.0)}))
+	}
+	write := func(path string, seed uint64) {
+		t.Helper()
+		if err := writeSeed(path, chatTemplate, seed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(path, 1)
+	m := open()
+	one, err := answer(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(path+".new", 2)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answer(m); err != nil || got != one {
+		t.Errorf("replaced: %q %v, want %q", got, err, one)
+	}
+	m = open()
+	if two, err := answer(m); err != nil || two == one {
+		t.Errorf("opened anew: %q %v", two, err)
+	}
+	write(path, 1)
+	if _, err := answer(m); !errors.Is(err, baleen.ErrModelChanged) || !strings.Contains(err.Error(), path) {
+		t.Errorf("overwritten: %v", err)
+	}
+	if got, err := answer(open()); err != nil || got != one {
+		t.Errorf("opened anew: %q %v, want %q", got, err, one)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/engine"
+	"github.com/baleenrun/baleen/internal/mmap"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/nearest"
 	"github.com/baleenrun/baleen/internal/pool"
@@ -22,6 +23,10 @@ var (
 	ErrQueueFull = errors.New("baleen: too many requests wait")
 	// ErrNoTemplate says that a model has no chat template: use Generate.
 	ErrNoTemplate = errors.New("baleen: the model has no chat template; give it a text to continue")
+	// ErrModelChanged says that a file of the model was written by another program while it was in use, so that answers
+	// of it cannot go on: close the model, and open it again once the file is complete. A file that was replaced under its
+	// name by another one does no harm to a model that is open.
+	ErrModelChanged = errors.New("baleen: the model's file was written by another program")
 	// ErrBusy says that a Session is answering already.
 	ErrBusy = errors.New("baleen: the session is answering another message; let its loop end first")
 )
@@ -108,7 +113,10 @@ func public(err error) error {
 	var queue *engine.QueueFull
 	var e *chat.Error
 	var missing *UnknownModelError
+	var changed *mmap.ChangedError
 	switch {
+	case errors.As(err, &changed):
+		return fmt.Errorf("%w: %w", ErrModelChanged, changed)
 	case errors.As(err, &missing):
 		return missing
 	case errors.Is(err, ErrClosed), errors.Is(err, engine.ErrClosed), errors.Is(err, pool.ErrClosed):

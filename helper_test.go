@@ -33,7 +33,10 @@ func tinyModel() string {
 	return filepath.Join(tiny.dir, "chat.gguf")
 }
 
-func writeTiny(path, template string) error {
+func writeTiny(path, template string) error { return writeSeed(path, template, 7) }
+
+// writeSeed writes a tiny model, also over one that is there.
+func writeSeed(path, template string, seed uint64) error {
 	shape, err := synth.Lookup("tiny")
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func writeTiny(path, template string) error {
 	if err != nil {
 		return err
 	}
-	if err := synth.Write(context.Background(), f, shape, recipe, 7, nil); err != nil {
+	if err := synth.Write(context.Background(), f, shape, recipe, seed, nil); err != nil {
 		return err
 	}
 	return f.Close()

@@ -127,7 +127,7 @@ func (m *Model) Prompt(ctx context.Context, messages []Message, params *Params) 
 	if err != nil {
 		return "", nil, err
 	}
-	r.Model = m.spec.Name
+	r.Model, r.On = m.spec.Name, m.lease
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	leave, err := m.uses.enter(cancel)

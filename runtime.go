@@ -144,7 +144,7 @@ func (r *Runtime) Open(ctx context.Context, nameOrPath string) (*Model, error) {
 		r.loads[spec.Path] = l
 	}
 	r.mu.Unlock()
-	lease, err := r.service.Acquire(ctx, spec.Name, nil)
+	lease, err := r.service.Hold(ctx, spec.Name)
 	if err != nil {
 		return nil, public(err)
 	}

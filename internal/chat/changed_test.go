@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -118,5 +119,69 @@ func TestChangedFileInWords(t *testing.T) {
 		if !strings.Contains(e.Error(), "/home/me/m.gguf") {
 			t.Errorf("the log is not told which file: %v", e)
 		}
+	}
+}
+
+// TestChangedFileOfASingleModel: what was held goes on with a file that was replaced, and ends with one that was
+// overwritten; a request that holds nothing has it loaded anew.
+func TestChangedFileOfASingleModel(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	writeSynth(t, path, 1)
+	s, err := OpenSingle(t.Context(), Spec{Path: path}, model.Options{Threads: 1, Context: 128})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Pool().Close(context.Background()) //nolint:errcheck // the test is over
+	answer := func(on *Lease) ([]int32, error) {
+		t.Helper()
+		st, err := s.Run(t.Context(), &Request{
+			On: on, Raw: true, PromptTokens: []int32{5, 9, 70}, MaxTokens: 8, Sampling: Sampling{Temperature: new(float32(0))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d := range st.All() {
+			if d.Kind == Done && d.Err != nil {
+				return nil, d.Err
+			}
+		}
+		return st.Tokens(), nil
+	}
+	hold := func() *Lease {
+		t.Helper()
+		l, err := s.Hold(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	old := hold()
+	one, err := answer(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeSynth(t, path+".new", 2)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answer(old); err != nil || !slices.Equal(got, one) {
+		t.Errorf("replaced, on what is held: %v %v", got, err)
+	}
+	two, err := answer(nil)
+	if err != nil || slices.Equal(two, one) {
+		t.Errorf("replaced, on what there is: %v %v", two, err)
+	}
+	old.Release()
+	old = hold()
+	if got, err := answer(old); err != nil || !slices.Equal(got, two) {
+		t.Errorf("held anew: %v %v", got, err)
+	}
+	writeSynth(t, path, 1)
+	if _, err := answer(old); !errors.Is(err, mmap.ErrChanged) || AsError(err).Kind != Unavailable {
+		t.Errorf("overwritten, on what is held: %v", err)
+	}
+	old.Release()
+	if got, err := answer(nil); err != nil || !slices.Equal(got, one) {
+		t.Errorf("overwritten, on what there is: %v %v", got, err)
 	}
 }

@@ -14,6 +14,9 @@ import (
 // most probable answer. Paths of fields (Field) are those of the client's own request, for errors that name them.
 type Request struct {
 	Model string
+	// On, where not nil, is the loaded model to run on instead of the one that Model means now: its caller has it, and
+	// what was asked of it before (its limits, its token ids) holds, also if its file was replaced since.
+	On *Lease
 
 	// A conversation: Messages and Tools. Or a text to be continued: Raw with Prompt or PromptTokens.
 	Messages []Message

@@ -80,15 +80,38 @@ type Lease struct {
 // Release gives the model back.
 func (l *Lease) Release() { l.l.Release() }
 
-// Acquire lends the model of a name and loads it first where needed.
+// Acquire lends the model of a name, for a request, and loads it first where needed.
 func (s *Service) Acquire(ctx context.Context, name string, keep *time.Duration) (*Lease, error) {
+	return s.lend(ctx, name, pool.Use{Keep: keep})
+}
+
+// Hold is Acquire for who keeps the model until it is closed: see Request.On.
+func (s *Service) Hold(ctx context.Context, name string) (*Lease, error) {
+	return s.lend(ctx, name, pool.Use{Held: true})
+}
+
+// forRequest lends the model that a request runs on.
+func (s *Service) forRequest(ctx context.Context, r *Request) (*Lease, error) {
+	if r.On == nil {
+		return s.Acquire(ctx, r.Model, r.KeepAlive)
+	}
+	TraceOf(ctx).model(r.On.Spec.Name)
+	l, err := r.On.l.Share()
+	if err != nil {
+		return nil, poolError(r.On.Spec.Name, err)
+	}
+	return &Lease{Spec: r.On.Spec, Model: l.Model, l: l}, nil
+}
+
+func (s *Service) lend(ctx context.Context, name string, u pool.Use) (*Lease, error) {
 	spec, err := s.Resolve(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	TraceOf(ctx).model(spec.Name)
 	began := time.Now()
-	l, err := s.o.Pool.Lend(ctx, spec.Path, pool.Use{Keep: keep, By: TraceOf(ctx).decides(), Name: spec.Name})
+	u.By, u.Name = TraceOf(ctx).decides(), spec.Name
+	l, err := s.o.Pool.Lend(ctx, spec.Path, u)
 	if err != nil {
 		return nil, poolError(spec.Name, err)
 	}
@@ -160,7 +183,7 @@ func (s *Service) Render(ctx context.Context, r *Request) ([]int32, string, erro
 	if err := r.check(); err != nil {
 		return nil, "", err
 	}
-	l, err := s.Acquire(ctx, r.Model, r.KeepAlive)
+	l, err := s.forRequest(ctx, r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -185,7 +208,7 @@ func (s *Service) Run(ctx context.Context, r *Request) (_ *Stream, err error) {
 			cancel(nil)
 		}
 	}()
-	l, err := s.Acquire(ctx, r.Model, r.KeepAlive)
+	l, err := s.forRequest(ctx, r)
 	if err != nil {
 		return nil, err
 	}

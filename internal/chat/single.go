@@ -24,8 +24,8 @@ func (s single) Resolve(_ context.Context, name string) (Spec, error) {
 func (s single) List(context.Context) ([]Spec, error) { return []Spec{Spec(s)}, nil }
 
 // OpenSingle loads the model at spec.Path and returns a service that has this model alone, for commands and programs of
-// one process: it stays loaded until the service is closed, and requests need not name it. What does not open is refused
-// with the error of package model, in no wrapping.
+// one process: it stays loaded until the service is closed, or its file is another, and requests need not name it. What
+// does not open is refused with the error of package model, in no wrapping.
 func OpenSingle(ctx context.Context, spec Spec, o model.Options) (*Service, error) {
 	m, err := Open(ctx, spec.Path, o)
 	if err != nil {
@@ -35,8 +35,16 @@ func OpenSingle(ctx context.Context, spec Spec, o model.Options) (*Service, erro
 		spec.Name = m.Info.Name
 	}
 	forever := time.Duration(-1)
+	first, again := m, o
+	again.Progress = nil
 	s := New(Options{Catalog: single(spec), Pool: pool.New(pool.Options[*Model]{
-		Open:      func(context.Context, string, int64) (*Model, error) { return m, nil },
+		Open: func(ctx context.Context, path string, _ int64) (*Model, error) {
+			if m := first; m != nil {
+				first = nil
+				return m, nil
+			}
+			return Open(ctx, path, again) // its file was changed
+		},
 		KeepAlive: &forever,
 	})})
 	l, err := s.Acquire(ctx, "", nil) // the pool closes what it has

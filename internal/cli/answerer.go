@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/family"
+	"github.com/baleenrun/baleen/internal/mmap"
 )
 
 // An answerer has a model: this process, or a server that has it loaded. Both give the same tokens.
@@ -28,33 +31,70 @@ type about struct {
 	Server  string    // the address of the server that has it, "" for this process
 }
 
-// here is a model of this process.
+// here is a model of this process. A conversation goes on with what was loaded also when its file is replaced; one
+// that was overwritten is loaded anew for the next message.
 type here struct {
 	svc   *chat.Service
-	lease *chat.Lease // the model stays while there is the conversation
-	alone bool        // the service is of this model alone, and closed with it
+	alone bool // the service is of this model alone, and closed with it
+
+	mu      sync.Mutex
+	lease   *chat.Lease // the model stays while there is the conversation
+	changed bool        // its file was overwritten: the lease was given back
 }
 
 func newHere(ctx context.Context, svc *chat.Service) (*here, error) {
-	l, err := svc.Acquire(ctx, "", nil)
+	l, err := svc.Hold(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	return &here{svc: svc, lease: l}, nil
 }
 
-func (h *here) answer(ctx context.Context, r *chat.Request, emit func(bool, string) error) (answered, error) {
-	return generate(ctx, h.svc, r, emit)
+// on says which loaded model requests run on.
+func (h *here) on(ctx context.Context) (*chat.Lease, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed {
+		l, err := h.svc.Hold(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		h.lease, h.changed = l, false
+	}
+	return h.lease, nil
 }
 
-func (h *here) count(ctx context.Context, r *chat.Request) (int, error) { return h.svc.Count(ctx, r) }
+func (h *here) answer(ctx context.Context, r *chat.Request, emit func(bool, string) error) (got answered, err error) {
+	if r.On, err = h.on(ctx); err != nil {
+		return got, err
+	}
+	got, err = generate(ctx, h.svc, r, emit)
+	if errors.Is(err, mmap.ErrChanged) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		r.On.Release()
+		h.changed = h.changed || h.lease == r.On
+	}
+	return got, err
+}
+
+func (h *here) count(ctx context.Context, r *chat.Request) (n int, err error) {
+	if r.On, err = h.on(ctx); err != nil {
+		return 0, err
+	}
+	return h.svc.Count(ctx, r)
+}
 
 func (h *here) about() about {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	m := h.lease.Model
 	return about{Info: m.Info, Context: m.Context, Spec: h.lease.Spec, Base: !m.HasTemplate}
 }
 
 func (h *here) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.lease.Release()
 	if h.alone {
 		_ = h.svc.Pool().Close(context.Background()) // the process ends

@@ -64,6 +64,7 @@ type entry[M Model] struct {
 	loaded  bool
 	bytes   int64
 	leases  int
+	held    int // of the leases: see Use.Held
 	waiters int
 	keep    *time.Duration // nil: the pool's
 	owner   string         // who decides how long it stays, see Use.By
@@ -121,6 +122,9 @@ type Use struct {
 	By string
 	// Name is what the model was asked for by: see Status.Names.
 	Name string
+	// Held says that the lease comes back when somebody closes the model, not when a request ends: others do not wait
+	// for that.
+	Held bool
 }
 
 // A Lease is the right to use a model until Release.
@@ -131,7 +135,8 @@ type Lease[M Model] struct {
 
 	p    *Pool[M]
 	e    *entry[M]
-	once sync.Once
+	held bool
+	back bool // released; guarded by Pool.mu
 }
 
 // Acquire is Lend for those who may decide about every model.
@@ -168,14 +173,34 @@ func (p *Pool[M]) Lend(ctx context.Context, key string, u Use) (*Lease[M], error
 			continue
 		}
 		p.mu.Lock()
+		defer p.mu.Unlock()
 		e.waiters--
-		e.leases++
-		p.stopTimer(e)
-		e.used = time.Now()
-		heeded := u.Keep == nil || e.obeys(u.By)
-		p.mu.Unlock()
-		return &Lease[M]{Model: e.model, Cold: cold, Heeded: heeded, p: p, e: e}, nil
+		l := p.lease(e, u.Held)
+		l.Cold, l.Heeded = cold, u.Keep == nil || e.obeys(u.By)
+		return l, nil
 	}
+}
+
+// lease gives out a lease of a loaded model.
+func (p *Pool[M]) lease(e *entry[M], held bool) *Lease[M] {
+	e.leases++
+	if held {
+		e.held++
+	}
+	p.stopTimer(e)
+	e.used = time.Now()
+	return &Lease[M]{Model: e.model, Heeded: true, p: p, e: e, held: held}
+}
+
+// Share returns another lease of the same loaded model, whatever its key names now, for a request on behalf of who has
+// this one. It is refused with ErrClosed where this one was released.
+func (l *Lease[M]) Share() (*Lease[M], error) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	if l.back {
+		return nil, ErrClosed
+	}
+	return l.p.lease(l.e, false), nil
 }
 
 // retire takes back a waiter for a model that is no longer what its key names, and lets the model go.
@@ -318,8 +343,10 @@ func (p *Pool[M]) makeRoom(least, want int64) (room int64, victims []*entry[M], 
 	var idle []*entry[M]
 	used, count := p.used, p.count
 	for e := range p.retired {
-		used -= e.bytes
-		count--
+		if e.held == 0 {
+			used -= e.bytes
+			count--
+		}
 	}
 	for _, e := range p.entries {
 		switch {
@@ -380,13 +407,18 @@ func (p *Pool[M]) announce() {
 
 // Release gives the lease back. Further calls do nothing.
 func (l *Lease[M]) Release() {
-	l.once.Do(func() {
-		l.p.mu.Lock()
-		defer l.p.mu.Unlock()
-		l.e.leases--
-		l.e.used = time.Now()
-		l.p.idle(l.e)
-	})
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	if l.back {
+		return
+	}
+	l.back = true
+	l.e.leases--
+	if l.held {
+		l.e.held--
+	}
+	l.e.used = time.Now()
+	l.p.idle(l.e)
 }
 
 // idle starts the time to live of a model that nobody uses.

@@ -525,3 +525,44 @@ func TestModelThatGoesOnChanging(t *testing.T) {
 		}
 	})
 }
+
+// TestHeldLeaseIsNotWaitedFor: a request may wait for those that run, and nobody waits for a program to close a model. Who
+// holds one runs requests on it, whatever its key names now.
+func TestHeldLeaseIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{}
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1), Limit: 10})
+		held, err := p.Lend(t.Context(), "a6", Use{Held: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.file.Add(1)
+		var full *FullError
+		if _, err := p.Acquire(t.Context(), "a6", nil); !errors.As(err, &full) {
+			t.Errorf("the new contents beside what is held: %v", err)
+		}
+		shared, err := held.Share()
+		if err != nil || shared.Model != held.Model || shared.Model.file != 0 {
+			t.Errorf("shared: %v", err)
+		}
+		held.Release()
+		if _, err := held.Share(); !errors.Is(err, ErrClosed) {
+			t.Errorf("a share of what was given back: %v", err)
+		}
+		if held.Model.closed.Load() {
+			t.Error("closed while a request runs on it")
+		}
+		fresh := make(chan *Lease[*fake])
+		go func() { fresh <- must(t, p, "a6", nil) }()
+		synctest.Wait()
+		shared.Release()
+		if l := <-fresh; l.Model.file != 1 || !held.Model.closed.Load() {
+			t.Errorf("contents %d; the old ones closed: %v", l.Model.file, held.Model.closed.Load())
+		} else {
+			l.Release()
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -61,6 +61,7 @@ func (d *dialect) run(w http.ResponseWriter, r *http.Request, a *answer, empty b
 		a.r.plain = true // a base model continues the prompt, as Ollama's bare template has it
 	}
 	q := request(spec)
+	q.On = lease
 	if a.r.debug {
 		return a.rendered(ctx, w, q)
 	}
