@@ -113,7 +113,14 @@ func (s *Service) lend(ctx context.Context, name string, u pool.Use) (*Lease, er
 	u.By, u.Name = TraceOf(ctx).decides(), spec.Name
 	l, err := s.o.Pool.Lend(ctx, spec.Path, u)
 	if err != nil {
-		return nil, poolError(spec.Name, err)
+		err = poolError(spec.Name, err)
+		var e *Error
+		if errors.As(err, &e) {
+			own := *e // others may wait for the same load
+			own.Msg = TraceOf(ctx).Hide(e.Msg, spec.Path)
+			return nil, &own
+		}
+		return nil, err
 	}
 	if !l.Heeded {
 		TraceOf(ctx).Notice("keep_alive has no effect: this key does not have the scope manage, and another one loaded the model")

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -103,6 +104,16 @@ func (t *Trace) decides() string {
 		return t.Caller
 	}
 	return ""
+}
+
+// Hide takes the folders that lead to a path out of a text for the caller: places on this machine are nothing for keys that
+// only run models.
+func (t *Trace) Hide(text, path string) string {
+	i := strings.LastIndexAny(path, `/\`)
+	if !t.Guest || i < 0 {
+		return text
+	}
+	return strings.ReplaceAll(text, path[:i+1], "")
 }
 
 // cacheSalt is what a request's cached prefixes lie under: no other pair of caller and field gives the same.

@@ -151,6 +151,22 @@ func TestKeysDecideOnlyAboutWhatTheyLoaded(t *testing.T) {
 	eventually(t, "it is unloaded", func() bool { return loaded() == 0 })
 }
 
+// TestErrorsHidePlaces asks for a model that cannot be loaded: only keys that may change models learn where it lies.
+func TestErrorsHidePlaces(t *testing.T) {
+	w, alice, _, admin := keyed(t, servertest.Options{}, nil)
+	if err := os.WriteFile(w.Path, []byte("no model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for key, shows := range map[string]bool{alice: false, admin: true} {
+		for path, body := range map[string]string{chatPath: hello, "/v1/messages": strings.Replace(hello, "{", `{"max_tokens":1,`, 1), "/api/chat": hello, "/api/show": hello} {
+			r := w.Post(t, path, body, "Authorization", "Bearer "+key)
+			if r.Status < 400 || strings.Contains(r.Body, filepath.Dir(w.Path)) != shows || !strings.Contains(r.Body, "scripted.gguf") {
+				t.Errorf("%s: %d, want the place: %v: %s", path, r.Status, shows, r.Body)
+			}
+		}
+	}
+}
+
 // TestOneKeyCannotFillTheQueue has one key take all places of the engine and of the server: another one gets in, and who
 // has its share is told so in the words of the dialect.
 func TestOneKeyCannotFillTheQueue(t *testing.T) {

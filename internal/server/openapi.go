@@ -236,7 +236,7 @@ func routeAnswers(e entry) map[string]map[string]any {
 		switch n {
 		case http.StatusUnauthorized:
 			a["headers"] = headers("X-Request-Id", "WWW-Authenticate")
-		case http.StatusServiceUnavailable, 529:
+		case http.StatusServiceUnavailable, http.StatusTooManyRequests, 529:
 			a["headers"] = headers("X-Request-Id", "Retry-After")
 		default:
 			a["headers"] = headers("X-Request-Id")
@@ -250,7 +250,7 @@ func routeAnswers(e entry) map[string]map[string]any {
 func (r *Route) statuses() []int {
 	list := append([]int{http.StatusForbidden}, r.Answers...)
 	if r.Scope != auth.Public {
-		list = append(list, 401, 500, 503)
+		list = append(list, 401, 429, 500, 503)
 	}
 	if r.Scope == auth.Infer && r.Body != nil {
 		list = append(list, 504)

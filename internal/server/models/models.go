@@ -120,7 +120,8 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
 		}
 		return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name, Near: near(plain, here)}
 	case m.Problem != "":
-		return chat.Spec{}, &chat.Error{Kind: chat.Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot run: " + m.Problem}
+		problem := chat.TraceOf(ctx).Hide(m.Problem, m.Path)
+		return chat.Spec{}, &chat.Error{Kind: chat.Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot run: " + problem}
 	}
 	return SpecOf(m), nil
 }

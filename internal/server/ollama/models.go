@@ -184,7 +184,7 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 	}
 	c := d.cards.of(s)
 	if c.problem != nil { // lists have it all the same; here an empty card would be taken for what the model is
-		return &chat.Error{Kind: chat.Internal, Model: s.Name, Msg: "model " + s.Name + " cannot be read: " + c.problem.Error(), Err: c.problem}
+		return &chat.Error{Kind: chat.Internal, Model: s.Name, Msg: chat.TraceOf(r.Context()).Hide("model "+s.Name+" cannot be read: "+c.problem.Error(), s.Path), Err: c.problem}
 	}
 	named := s
 	if chat.TraceOf(r.Context()).Guest { // places on this machine are nothing for keys that only run models
