@@ -360,3 +360,62 @@ func FuzzInstance(f *testing.F) {
 		}
 	})
 }
+
+// TestKeysComeOnce holds that no key comes twice, be it named by the schema or not, in text and in masks, and that an
+// object which has used all keys that there are is not led on.
+func TestKeysComeOnce(t *testing.T) {
+	for _, c := range []struct{ schema, yes, no string }{
+		{`{"type":"object"}`, `{"a":1,"ab":2,"b":1}|{"é":1,"è":2}|{"日":1,"日本":2,"月":3}`, `{"a":1,"a":2}|{"ab":1,"a":1,"ab":1}|{"é":1,"é":2}`},
+		{`{"type":"object","minProperties":2}`, `{"x":1,"y":1}`, `{"x":1,"x":1}|{"x":1}`},
+		{`{"type":"object","patternProperties":{"^[ab]$":{}},"additionalProperties":false}`, `{"a":1,"b":1}`, `{"a":1,"a":1}|{"a":1,"b":1,`},
+		{`{"type":"object","patternProperties":{"^[ab]$":{}},"additionalProperties":false,"minProperties":2}`, `{"b":1,"a":1}`, `{"b":1}`},
+		{`{"type":"object","properties":{"a":{}},"additionalProperties":{"type":"object"}}`, `{"a":1,"b":{"a":1,"b":{}}}`, `{"b":{},"a":1}|{"b":{},"b":{}}`},
+	} {
+		g, err := JSONSchema([]byte(c.schema), Options{Whitespace: Compact})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range strings.Split(c.yes, "|") {
+			if !fits(t, g, s) {
+				t.Errorf("%s: %s does not fit", c.schema, s)
+			}
+		}
+		for _, s := range strings.Split(c.no, "|") {
+			if fits(t, g, s) {
+				t.Errorf("%s: %s fits", c.schema, s)
+			}
+		}
+	}
+	if _, err := JSONSchema([]byte(`{"type":"object","patternProperties":{"^[ab]$":{}},"additionalProperties":false,"minProperties":3}`), Options{}); err == nil {
+		t.Error("three keys of two")
+	}
+	g, err := JSONSchema([]byte(`{"type":"object","patternProperties":{"^[ab]$":{}},"additionalProperties":false}`), Options{Whitespace: Compact})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, _ := g.Matcher().Accept([]byte(`{"a":1,"b":1,`)); ok {
+		t.Error("led on after all keys")
+	}
+	tokens := append(testTokens(), []byte(`b":1,"ab":1`), []byte(`":1,"a"`))
+	v, err := NewVocabulary(tokens, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := NewMasker(g, v)
+	free, err := JSONSchema([]byte(`{"type":"object"}`), Options{Whitespace: Compact})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kf := NewMasker(free, v)
+	mask := make([]uint64, v.Words())
+	for _, text := range []string{`{`, `{"`, `{"a`, `{"a":1,"`, `{"a":1,"a`, `{"ab":1,"a`, `{"日":1,"`, "{\"日\":1,\"\xe6\x97"} {
+		if m, ok, _ := g.Matcher().Accept([]byte(text)); ok {
+			checkMask(t, k, m, mask, text)
+		}
+		m, ok, err := free.Matcher().Accept([]byte(text))
+		if !ok || err != nil {
+			t.Fatal(text, err)
+		}
+		checkMask(t, kf, m, mask, text)
+	}
+}

@@ -24,6 +24,7 @@ type jsonMachine struct {
 	progress []progress
 	progID   map[progress]int32
 	allowed  map[int32][]uint64 // progress → labels of keys that may come next
+	seen     seenSets
 }
 
 // stringSet is a set of strings, ready to be read.
@@ -48,6 +49,7 @@ type progress struct {
 	seen  string // in any order: which names have come, as bits
 	count int32  // keys so far, where their number matters, up to the minimum where there is no maximum
 	want  uint32 // claims that are still to be met
+	extra int32  // keys so far that are no names: a set of seen texts
 }
 
 func (j *jsonMachine) value(n int32) *schema.Value { return j.schema.Value(schema.Node(n)) }
@@ -328,7 +330,7 @@ func (j *jsonMachine) arrayMoves(m *machine, k key, b byte) []move {
 	return nil
 }
 
-// objectMoves: a is the shape, b the progress, c the key's label, d the phase, e blanks.
+// objectMoves: a is the shape, b the progress, c the key's label, d the phase, e blanks, f the seen keys with this one.
 func (j *jsonMachine) objectMoves(m *machine, k key, b byte) []move {
 	o := j.objs[k.a]
 	where := [...]int{opened: afterOpen, hasValue: beforeClose, hasComma: afterComma, hasKey: elsewhere, hasColon: afterColon}[k.d]
@@ -340,12 +342,13 @@ func (j *jsonMachine) objectMoves(m *machine, k key, b byte) []move {
 	switch k.d {
 	case hasKey:
 		if b == ':' {
-			return []move{{to: m.intern(key{kind: kObj, a: k.a, b: k.b, c: k.c, d: hasColon})}}
+			return []move{{to: m.intern(key{kind: kObj, a: k.a, b: k.b, c: k.c, d: hasColon, f: k.f})}}
 		}
 		return nil
 	case hasColon:
 		var out []move
 		j.afterKey(o, p, k.c, func(n schema.Node, next progress) {
+			next.extra = max(next.extra, k.f)
 			out = j.begin(m, out, n, key{kind: kObj, a: k.a, b: j.prog(next), d: hasValue}, b)
 		})
 		return out
@@ -361,18 +364,19 @@ func (j *jsonMachine) objectMoves(m *machine, k key, b byte) []move {
 		}
 	case b == '"' && k.d != hasValue:
 		if j.anyAllowed(k.b) {
-			return []move{{to: m.intern(key{kind: kKey, a: k.a, b: k.b, c: o.keys.Start()})}}
+			return []move{{to: m.intern(key{kind: kKey, a: k.a, b: k.b, c: o.keys.Start(), e: j.seen.root(p.extra)})}}
 		}
 	}
 	return nil
 }
 
-// keyMoves: a is the shape, b the progress, c the state of the automaton of keys, d what is pending.
+// keyMoves: a is the shape, b the progress, c the state of the automaton of keys, d what is pending, e where the text
+// stands among the keys that were seen.
 func (j *jsonMachine) keyMoves(m *machine, k key, b byte) []move {
 	o := j.objs[k.a]
 	allowed := j.allowedLabels(k.b)
 	if b == '"' && k.d == 0 {
-		if l := o.keys.Label(k.c); l != 0 && allowed[l>>6]>>(l&63)&1 == 1 {
+		if l := o.keys.Label(k.c); l != 0 && allowed[l>>6]>>(l&63)&1 == 1 && !j.seen.ends(j.progress[k.b].extra, k.e) {
 			return []move{{to: m.intern(key{kind: kObj, a: k.a, b: k.b, c: l, d: hasKey})}}
 		}
 		return nil
@@ -380,25 +384,59 @@ func (j *jsonMachine) keyMoves(m *machine, k key, b byte) []move {
 	if pending(k.d).what() == inTail {
 		return m.tail(&k, &k.d, b)
 	}
-	live := func(q int32) bool {
-		for i, w := range o.keys.Reaches(q) {
-			if i < len(allowed) && w&allowed[i] != 0 {
-				return true
-			}
-		}
-		return false
-	}
+	live := func(q int32) bool { return j.leadsToKey(o, q, allowed) }
+	set := j.progress[k.b].extra
 	cs := charset{d: o.keys, q: k.c, live: live}
+	if k.e != 0 { // the text begins a key that was seen: its characters lead elsewhere than others
+		cs.apart = func(lo, hi rune) bool { return j.seen.any(set, k.e, lo, hi) }
+	}
 	r, next, complete, ok := cs.jsonByte(pending(k.d), b)
 	switch {
 	case !ok:
 		return nil
 	case complete:
-		k.c, k.d = o.keys.Step(k.c, r), int32(next)
+		k.c, k.d, k.e = o.keys.Step(k.c, r), int32(next), j.seen.step(set, k.e, r)
+		if k.e != 0 && !j.unseen(o, k.c, allowed, set, k.e) {
+			return nil
+		}
 	default:
 		k.d = int32(next)
 	}
 	return []move{{to: m.intern(k)}}
+}
+
+func (j *jsonMachine) leadsToKey(o *objectKeys, q int32, allowed []uint64) bool {
+	for i, w := range o.keys.Reaches(q) {
+		if i < len(allowed) && w&allowed[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// unseen reports whether a state of the automaton of keys leads to an allowed key that was not seen; node is where its
+// text stands among those that were.
+func (j *jsonMachine) unseen(o *objectKeys, q int32, allowed []uint64, set, node int32) bool {
+	if !j.leadsToKey(o, q, allowed) {
+		return false
+	}
+	if node == 0 {
+		return true
+	}
+	if l := o.keys.Label(q); l != 0 && allowed[l>>6]>>(l&63)&1 == 1 && !j.seen.ends(set, node) {
+		return true
+	}
+	found := false
+	o.keys.Edges(q, func(lo, hi rune, to int32) {
+		if found || !j.leadsToKey(o, to, allowed) {
+			return
+		}
+		for r := lo; r <= hi && !found; r++ {
+			next := j.seen.step(set, node, r)
+			found = next == 0 || j.unseen(o, to, allowed, set, next)
+		}
+	})
+	return found
 }
 
 // anyKey reports whether every text goes on being the beginning of a key that may come.
@@ -459,6 +497,9 @@ func (j *jsonMachine) live(o *objectKeys, p progress) bool {
 		return false
 	}
 	available := o.extras
+	if available < 1<<29 {
+		available -= int64(j.seen.count(p.extra))
+	}
 	for i, n := range o.Places {
 		if !j.has(p, i) && j.schema.Alive(n) {
 			available++
@@ -528,6 +569,9 @@ func (j *jsonMachine) allowedLabels(id int32) []uint64 {
 		if !blocked {
 			j.allow(set, o, p, int32(len(o.Names)+i+1))
 		}
+	}
+	if p.extra != 0 && o.keys.Count(0) < 1<<29 && !j.unseen(o, o.keys.Start(), set, p.extra, j.seen.root(p.extra)) {
+		clear(set) // every key that could come has come
 	}
 	j.allowed[id] = set
 	return set

@@ -160,6 +160,17 @@ func (m *machine) compute(s stateID, b byte) int32 {
 	return -int32(len(m.moves)) - 1
 }
 
+// movesAt is where a byte leads from a state, from its row.
+func (m *machine) movesAt(s stateID, b byte) []move {
+	switch e := m.next(s, b); {
+	case e > 0:
+		return []move{{to: e}}
+	case e < dead:
+		return m.moves[-e-2]
+	}
+	return nil
+}
+
 func (m *machine) movesOf(k key, b byte) []move {
 	switch k.kind {
 	case kValue:

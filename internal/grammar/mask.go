@@ -67,6 +67,15 @@ func (k *Masker) Mask(t Matcher, dst []uint64) error {
 	for _, c := range t.set {
 		k.of(c).orInto(dst)
 	}
+	if m.json != nil { // a walk does not remember a key that begins before it: could one token hold the same again?
+		for _, id := range k.v.quotes {
+			if dst[id>>6]>>(id&63)&1 == 1 {
+				if _, ok, err := t.run(k.v.tokens[id]); !ok || err != nil {
+					dst[id>>6] &^= 1 << (id & 63)
+				}
+			}
+		}
+	}
 	if m.acceptingAny(t.set) {
 		for _, id := range k.v.end {
 			dst[id>>6] |= 1 << (id & 63)

@@ -3,8 +3,9 @@ package grammar
 // A Matcher is a place in a grammar: the text so far, as far as it matters. It is a value; going on gives a new one and
 // leaves the old one as it was, so a copy is how to come back.
 type Matcher struct {
-	g   *Grammar
-	set []config // the places that the text may have led to; never changed once made
+	g    *Grammar
+	set  []config // the places that the text may have led to; never changed once made
+	word []byte   // inside an object's key: what has been read of it
 }
 
 // Matcher returns the place before any text.
@@ -17,16 +18,18 @@ func (g *Grammar) Matcher() Matcher {
 func (t Matcher) Accept(text []byte) (next Matcher, ok bool, err error) {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
-	set, err := t.g.m.run(t.set, text)
-	if err != nil || len(set) == 0 {
+	next, ok, err = t.run(text)
+	if err != nil || !ok {
 		return t, false, err
 	}
-	return Matcher{g: t.g, set: set}, true, nil
+	return next, true, nil
 }
 
-func (m *machine) run(set []config, text []byte) ([]config, error) {
+func (t Matcher) run(text []byte) (Matcher, bool, error) {
+	m, set, word := t.g.m, t.set, t.word
 	lowest := int32(0)
 	for i, b := range text {
+		inKey := m.inKey(set)
 		var next []config
 		if i > 0 && len(set) == 1 {
 			next = make([]config, 0, 1)
@@ -36,16 +39,33 @@ func (m *machine) run(set []config, text []byte) ([]config, error) {
 		}
 		switch {
 		case m.err != nil:
-			return nil, m.err
+			return t, false, m.err
 		case len(next) > MaxPlaces:
-			return nil, errPlaces
+			return t, false, errPlaces
 		case len(next) == 0:
-			return nil, nil
+			return t, false, nil
+		}
+		switch after := m.inKey(next); {
+		case inKey && after:
+			word = append(word[:len(word):len(word)], b)
+		case inKey:
+			for i := range next {
+				next[i].state = m.closeKey(next[i].state, word)
+			}
+			word = nil
+			if m.err != nil {
+				return t, false, m.err
+			}
+		default:
+			word = nil
 		}
 		set = next
 	}
-	return set, nil
+	return Matcher{g: t.g, set: set, word: word}, true, nil
 }
+
+// inKey reports whether places are inside an object's key; where one is, so are all: quotes tell.
+func (m *machine) inKey(set []config) bool { return m.keys[set[0].state].kind == kKey }
 
 // Accepting reports whether the text may end here.
 func (t Matcher) Accepting() bool {
@@ -71,12 +91,11 @@ func (t Matcher) Forced() []byte {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
 	m := t.g.m
-	set := t.set
 	var out []byte
-	for len(out) < maxForced && !m.acceptingAny(set) {
+	for len(out) < maxForced && !m.acceptingAny(t.set) {
 		only, n := byte(0), 0
 		for b := 0; b < 256 && n < 2; b++ {
-			for _, c := range set {
+			for _, c := range t.set {
 				if m.leads(c, byte(b)) {
 					only = byte(b)
 					n++
@@ -87,12 +106,12 @@ func (t Matcher) Forced() []byte {
 		if n != 1 {
 			break
 		}
-		next, err := m.run(set, []byte{only})
-		if err != nil || len(next) == 0 {
+		next, ok, err := t.run([]byte{only})
+		if err != nil || !ok {
 			break
 		}
 		out = append(out, only)
-		set = next
+		t = next
 	}
 	return out
 }

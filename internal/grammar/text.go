@@ -94,10 +94,11 @@ func hexDigit(b byte) pending {
 
 // charset is what may follow in a JSON string.
 type charset struct {
-	d    *regular.DFA       // nil: any code point
-	q    int32              // its state
-	live func(q int32) bool // whether a state can still lead to an end
-	free bool               // every escape that JSON has; otherwise only those that cannot be avoided
+	d     *regular.DFA           // nil: any code point
+	q     int32                  // its state
+	live  func(q int32) bool     // whether a state can still lead to an end
+	apart func(lo, hi rune) bool // whether a character of a range leads elsewhere for another reason
+	free  bool                   // every escape that JSON has; otherwise only those that cannot be avoided
 }
 
 // any reports whether some code point of a range may be next.
@@ -115,7 +116,7 @@ func (cs charset) settle(p pending) (r rune, next pending, ok bool) {
 		return 0, 0, false
 	}
 	lo, hi := p.span()
-	return lo, next, cs.d == nil || cs.d.Alike(lo, hi)
+	return lo, next, (cs.d == nil || cs.d.Alike(lo, hi)) && (cs.apart == nil || !cs.apart(lo, hi))
 }
 
 const (

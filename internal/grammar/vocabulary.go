@@ -16,6 +16,8 @@ type Vocabulary struct {
 	end     []int32  // tokens that end a text
 	tries   [2]*trie // plain tokens, and the others
 
+	quotes []int32 // tokens with three quotes or more, which may end a key and hold another
+
 	// Tokens that stand for whole characters inside a JSON string, none of which needs an escape, are plain, unless they
 	// have very many. plain[n] holds those with up to n characters.
 	plain [][]uint64
@@ -61,6 +63,9 @@ func NewVocabulary(tokens [][]byte, end []int32) (*Vocabulary, error) {
 			return nil, fmt.Errorf("grammar: token %d has %d bytes", id, len(b))
 		}
 		v.longest = max(v.longest, int32(len(b)))
+		if bytes.Count(b, []byte{'"'}) >= 3 {
+			v.quotes = append(v.quotes, int32(id))
+		}
 		if n := plainLength(b); n > 0 && n <= maxPlain {
 			plain = append(plain, int32(id))
 			for i := n; i <= maxPlain; i++ {

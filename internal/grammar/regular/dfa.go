@@ -110,6 +110,21 @@ func (d *DFA) Alike(lo, hi rune) bool {
 	return i == len(d.bounds) || d.bounds[i] > hi
 }
 
+// Edges calls f for each range of code points that leads from a state to a live one.
+func (d *DFA) Edges(state int32, f func(lo, hi rune, to int32)) {
+	for i, lo := range d.bounds {
+		if c := d.column[i]; c >= 0 {
+			if t := d.trans[int(state)*d.columns+int(c)]; t >= 0 {
+				hi := rune(runeEnd - 1)
+				if i+1 < len(d.bounds) {
+					hi = d.bounds[i+1] - 1
+				}
+				f(lo, hi, t)
+			}
+		}
+	}
+}
+
 // Match returns the label of a whole string, 0 if it is not in the language.
 func (d *DFA) Match(s string) int32 {
 	q := d.Start()
