@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -171,6 +172,8 @@ func poolError(name string, err error) error {
 			Kind: Unavailable, RetryAfter: 5 * time.Second, Model: name, Err: err,
 			Msg: "model " + name + " cannot be loaded: its files are being written; once they are complete, ask again",
 		}
+	case errors.Is(err, fs.ErrNotExist):
+		return &Error{Kind: Unavailable, Model: name, Err: err, Msg: "model " + name + " cannot be loaded: its file is gone"}
 	case errors.Is(err, pool.ErrClosed):
 		return &Error{Kind: Unavailable, Err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

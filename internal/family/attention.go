@@ -138,28 +138,6 @@ func (a *attention) gatedWeights(b *builder, mm *plan.MatMul, gate plan.Val) {
 	}
 }
 
-// alternate numbers the rows of n groups that hold first rows of one kind and then second of another.
-func alternate(n, first, second int) (a, b []int) {
-	for g := range n {
-		base := g * (first + second)
-		for i := range first {
-			a = append(a, base+i)
-		}
-		for i := range second {
-			b = append(b, base+first+i)
-		}
-	}
-	return a, b
-}
-
-func pickFloats(from []float32, at []int) []float32 {
-	out := make([]float32, len(at))
-	for i, j := range at {
-		out[i] = from[j]
-	}
-	return out
-}
-
 // attentionScale rounds what scores are multiplied by. Executors rely on its being positive, so that it keeps their order.
 func attentionScale(v float64) float32 {
 	s := float32(v)

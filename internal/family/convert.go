@@ -135,7 +135,7 @@ func transpose(t *tensor) (quant.Type, plan.Part) {
 	}
 	c.width = t.typ.BlockBytes()
 	if c.inFile() != nil {
-		p.Together = min(t.k(), max(1, 16*convertBytes/(c.src.Rows*c.width)))
+		p.Together = min(t.k(), max(1, 4*convertBytes/(c.src.Rows*c.width)))
 	}
 	return t.typ, p
 }

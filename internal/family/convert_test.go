@@ -129,7 +129,7 @@ func TestFP8ExactInBF16(t *testing.T) {
 
 // TestLoweringReadsNoWeights lowers checkpoints of some GiB, in files without contents, that would all be converted.
 func TestLoweringReadsNoWeights(t *testing.T) {
-	for _, storage := range []synth.Storage{synth.BF16, synth.FP8, synth.MLX4} {
+	for _, storage := range synth.Storages {
 		t.Run(string(storage), func(t *testing.T) {
 			path := t.TempDir()
 			f := synth.Folder{Storage: storage, Hidden: 4096, Width: 14336, Experts: 8, Layers: 2}
@@ -152,7 +152,7 @@ func TestLoweringReadsNoWeights(t *testing.T) {
 			for i := range p.Weights {
 				size += p.Weights[i].Size()
 			}
-			if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 || size < 5<<30 {
+			if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 || size < 1<<30 {
 				t.Errorf("lowering weights of %d MiB allocated %d KiB", size>>20, took>>10)
 			}
 			// A row of the last expert is there all the same.

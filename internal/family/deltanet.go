@@ -90,7 +90,7 @@ func (d *deltaNet) projections(b *builder, k int) []plan.WeightID {
 			fail("family: tensor %q has shape %v, %d rows are needed", t.name, t.shape, 2*keys+2*values)
 		}
 		qkv, z := d.ungroup(d.keyDim, d.keyDim, values/d.keyHeads, values/d.keyHeads)
-		w = append(w, b.addWeight(t.pick(qkv), 2*keys+values, k), b.addWeight(t.pick(z), values, k))
+		w = append(w, b.addWeight(t.pick(qkv...), 2*keys+values, k), b.addWeight(t.pick(z), values, k))
 	} else {
 		w = append(w, b.weight("attn_qkv", 2*keys+values, k), b.weight("attn_gate", values, k))
 	}
@@ -105,26 +105,18 @@ func (d *deltaNet) projections(b *builder, k int) []plan.WeightID {
 	return append(w, b.weight("ssm_beta", heads, k), b.weight("ssm_alpha", heads, k))
 }
 
-// ungroup numbers the rows of a projection whose rows lie group by group: queries of all groups, then keys, then values;
+// ungroup divides the rows of a projection whose rows lie group by group: queries of all groups, then keys, then values;
 // and gates apart.
-func (d *deltaNet) ungroup(sizes ...int) (first, last []int) {
+func (d *deltaNet) ungroup(sizes ...int) (first []stripe, last stripe) {
 	total := 0
 	for _, s := range sizes {
 		total += s
 	}
 	at := 0
-	for i, s := range sizes {
-		var rows []int
-		for g := range d.keyHeads {
-			for r := range s {
-				rows = append(rows, g*total+at+r)
-			}
-		}
-		if i == len(sizes)-1 {
-			return first, rows
-		}
-		first = append(first, rows...)
+	for _, s := range sizes {
+		first = append(first, stripe{at, s, total, d.keyHeads})
 		at += s
 	}
-	return first, nil
+	n := len(first) - 1
+	return first[:n], first[n]
 }

@@ -17,8 +17,19 @@ type files struct {
 	ids   []mmap.Identity
 }
 
-// fileKinds are the ends of names of what is read from a folder.
-var fileKinds = []string{".json", ".safetensors", ".model", ".tiktoken", ".jinja"}
+// modelFiles are the names of what is read from a folder, here and by package tokenizer, and modelEnds the ends of others.
+var (
+	modelFiles = []string{
+		"config.json", "generation_config.json", "chat_template.jinja", "chat_template.json", "tokenizer_config.json",
+		"special_tokens_map.json", "tokenizer.json", "tokenizer.model", "tiktoken.model",
+	}
+	modelEnds = []string{".safetensors", ".safetensors.index.json", ".tiktoken"}
+)
+
+func isModelFile(name string) bool {
+	return slices.Contains(modelFiles, name) ||
+		slices.ContainsFunc(modelEnds, func(end string) bool { return strings.HasSuffix(name, end) })
+}
 
 // filesIn identifies the files of a model in a folder. It is called before any of them is read.
 func filesIn(dir string) (files, error) {
@@ -45,7 +56,7 @@ func listFiles(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if !slices.ContainsFunc(fileKinds, func(kind string) bool { return strings.HasSuffix(e.Name(), kind) }) {
+		if !isModelFile(e.Name()) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(dir, e.Name())); err == nil && info.Mode().IsRegular() {

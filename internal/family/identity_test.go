@@ -22,6 +22,7 @@ func TestCurrent(t *testing.T) {
 	}{
 		{"nothing", func(string) error { return nil }, true},
 		{"a file beside the model", put("README.md", "# Model"), true},
+		{"a program's state beside the model", put("state.json", "{}"), true},
 		{"the tokenizer", put("tokenizer.json", `{"b": 1}`), false},
 		{"a template", put("chat_template.jinja", "{{ x }}"), false},
 		{"more weights", put("model-2.safetensors", "x"), false},

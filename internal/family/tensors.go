@@ -99,26 +99,39 @@ func (t *tensor) slice(from, n int) *tensor {
 	return &tensor{name: t.name, typ: t.typ, shape: []int{n, t.k()}, parts: t.rowsFrom(from, 1, n), names: t.names}
 }
 
-// pick returns rows in the given order as a matrix of its own.
-func (t *tensor) pick(rows []int) *tensor {
-	p := &tensor{name: t.name, typ: t.typ, shape: []int{len(rows), t.k()}, names: t.names}
-	for i := 0; i < len(rows); {
-		step, n := progression(rows[i:])
-		p.parts = append(p.parts, t.rowsFrom(rows[i], step, n)...)
-		i += n
+// A stripe is a choice of rows: count runs of size rows each, of which each begins step rows after the one before.
+type stripe struct{ first, size, step, count int }
+
+func (s stripe) rows() int { return s.size * s.count }
+
+// alternate divides the rows of n groups that hold first rows of one kind and then second of another.
+func alternate(n, first, second int) (a, b stripe) {
+	return stripe{0, first, first + second, n}, stripe{first, second, first + second, n}
+}
+
+// pick returns the rows of stripes, one stripe after the other, as a matrix of its own.
+func (t *tensor) pick(stripes ...stripe) *tensor {
+	p := &tensor{name: t.name, typ: t.typ, shape: []int{0, t.k()}, names: t.names}
+	for _, s := range stripes {
+		p.shape[0] += s.rows()
+		if s.size == 1 {
+			p.parts = append(p.parts, t.rowsFrom(s.first, s.step, s.count)...)
+			continue
+		}
+		for i := range s.count {
+			p.parts = append(p.parts, t.rowsFrom(s.first+i*s.step, 1, s.size)...)
+		}
 	}
 	return p
 }
 
-// progression returns how many of the first numbers ascend by the same step, and that step.
-func progression(rows []int) (step, n int) {
-	if len(rows) < 2 || rows[1] <= rows[0] {
-		return 1, 1
+// pickFloats returns the numbers of a stripe.
+func pickFloats(from []float32, s stripe) []float32 {
+	out := make([]float32, 0, s.rows())
+	for i := range s.count {
+		out = append(out, from[s.first+i*s.step:][:s.size]...)
 	}
-	step = rows[1] - rows[0]
-	for n = 2; n < len(rows) && rows[n]-rows[n-1] == step; n++ {
-	}
-	return step, n
+	return out
 }
 
 // floats reads all elements.

@@ -51,19 +51,25 @@ func reside(path string) (r residence, err error) {
 	if err != nil {
 		return r, err
 	}
-	o := backend.Options{MaxRows: 8, MaxSeqs: 1, MaxOut: 1, Pages: []int{4}}
+	o := backend.Options{MaxRows: 8, MaxSeqs: 1, MaxOut: 1}
+	seq := backend.Seq{Rows: 2}
+	for range p.Groups {
+		o.Pages, seq.Pages = append(o.Pages, 4), append(seq.Pages, []int32{0, 1})
+	}
 	be := cpu.New(cpu.Options{Threads: 2})
 	mem, err := be.Memory(p, o)
 	if err != nil {
 		return r, err
 	}
-	r.Promised = mem.Weights + mem.Scratch + 4*mem.Page[0]
+	r.Promised = mem.Weights + mem.Scratch
+	for _, n := range mem.Page {
+		r.Promised += 4 * n
+	}
 	x, err := be.Compile(p, o)
 	if err != nil {
 		return r, err
 	}
 	defer x.Close()
-	seq := backend.Seq{Rows: 2, Pages: [][]int32{{0, 1}}}
 	if err := x.Submit(&backend.Batch{Tokens: []int32{1, 2}, Out: []int32{1}, Seqs: []backend.Seq{seq}}); err != nil {
 		return r, err
 	}
@@ -90,7 +96,7 @@ func TestMemoryIsWhatAModelTakes(t *testing.T) {
 		}
 		return
 	}
-	for _, storage := range []synth.Storage{synth.BF16, synth.FP8, synth.MLX4} {
+	for _, storage := range synth.Storages {
 		t.Run(string(storage), func(t *testing.T) {
 			f := synth.Folder{Storage: storage, Hidden: 1024, Width: 3584, Experts: 8, Layers: 1}
 			if os.Getenv("BALEEN_TEST_LARGE") != "" {

@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Folder is a checkpoint in the layout of Hugging Face whose weights have to be converted: a Mixtral with each expert
-// in tensors of its own. All weights are zeros that take no space on disk, for tests of sizes, times and memory.
+// Folder is a checkpoint in the layout of Hugging Face whose weights have to be converted: a Mixtral with each expert in
+// tensors of its own, or a gpt-oss with those of a layer in one. All weights are zeros that take no space on disk, for
+// tests of sizes, times and memory.
 type Folder struct {
 	Storage                        Storage
 	Hidden, Width, Experts, Layers int
@@ -20,10 +21,18 @@ type Storage string
 
 // Kinds of storage.
 const (
-	BF16 Storage = "BF16"
-	FP8  Storage = "FP8"   // E4M3 in tiles of 128 x 128
-	MLX4 Storage = "MLX 4" // 4 bits in groups of 64
+	BF16       Storage = "BF16"
+	FP8        Storage = "FP8"        // E4M3 in tiles of 128 x 128
+	MLX4       Storage = "MLX 4"      // 4 bits in groups of 64
+	Transposed Storage = "transposed" // gpt-oss: BF16, experts with inputs first
+	MXFP4      Storage = "MXFP4"      // gpt-oss
 )
+
+// Storages lists all of them.
+var Storages = []Storage{BF16, FP8, MLX4, Transposed, MXFP4}
+
+// joined reports whether the experts of a layer share their tensors: the model is a gpt-oss then.
+func (f Folder) joined() bool { return f.Storage == Transposed || f.Storage == MXFP4 }
 
 // Write writes the checkpoint to a folder that is there.
 func (f Folder) Write(dir string) error {
@@ -33,7 +42,13 @@ func (f Folder) Write(dir string) error {
 		"hidden_size": f.Hidden, "num_attention_heads": f.Hidden / 64, "num_key_value_heads": 2, "num_hidden_layers": f.Layers,
 		"intermediate_size": f.Width, "num_local_experts": f.Experts, "num_experts_per_tok": 2,
 	}
+	if f.joined() {
+		delete(config, "rope_theta")
+		config["model_type"], config["architectures"] = "gpt_oss", []string{"GptOssForCausalLM"}
+	}
 	switch f.Storage {
+	case MXFP4:
+		config["quantization_config"] = map[string]any{"quant_method": "mxfp4"}
 	case FP8:
 		config["quantization_config"] = map[string]any{"quant_method": "fp8", "weight_block_size": []int{128, 128}}
 	case MLX4:
@@ -100,6 +115,10 @@ func (f Folder) tensors() (header map[string]entry, size int64) {
 		matrix(p+"self_attn.k_proj", 128, f.Hidden)
 		matrix(p+"self_attn.v_proj", 128, f.Hidden)
 		matrix(p+"self_attn.o_proj", f.Hidden, f.Hidden)
+		if f.joined() {
+			f.joinedExperts(p, add)
+			continue
+		}
 		add(p+"block_sparse_moe.gate.weight", "BF16", 2, f.Experts, f.Hidden)
 		for e := range f.Experts {
 			x := fmt.Sprintf("%sblock_sparse_moe.experts.%d.", p, e)
@@ -109,4 +128,27 @@ func (f Folder) tensors() (header map[string]entry, size int64) {
 		}
 	}
 	return header, size
+}
+
+// joinedExperts adds what a layer of a gpt-oss has beside what a Mixtral has.
+func (f Folder) joinedExperts(p string, add func(name, dtype string, bytes int64, shape ...int)) {
+	add(p+"self_attn.sinks", "BF16", 2, f.Hidden/64)
+	for name, rows := range map[string]int{"q": f.Hidden, "k": 128, "v": 128, "o": f.Hidden} {
+		add(p+"self_attn."+name+"_proj.bias", "BF16", 2, rows)
+	}
+	add(p+"mlp.router.weight", "BF16", 2, f.Experts, f.Hidden)
+	add(p+"mlp.router.bias", "BF16", 2, f.Experts)
+	for _, m := range []struct {
+		name    string
+		rows, k int
+	}{{"gate_up_proj", 2 * f.Width, f.Hidden}, {"down_proj", f.Hidden, f.Width}} {
+		name := p + "mlp.experts." + m.name
+		add(name+"_bias", "BF16", 2, f.Experts, m.rows)
+		if f.Storage == Transposed {
+			add(name, "BF16", 2, f.Experts, m.k, m.rows)
+			continue
+		}
+		add(name+"_blocks", "U8", 1, f.Experts, m.rows, m.k/32, 16)
+		add(name+"_scales", "U8", 1, f.Experts, m.rows, m.k/32)
+	}
 }
