@@ -34,10 +34,11 @@ type Chunk struct {
 	Dropped []Message `json:"dropped,omitempty"` // what a Session dropped to make room, see Params.DropOldest
 
 	// Of the last chunk.
-	Finish     Finish  `json:"finish,omitempty"` // "": more follows
-	StopString string  `json:"stop_string,omitempty"`
-	Usage      Usage   `json:"usage,omitzero"`
-	IDs        []int32 `json:"ids,omitempty"` // token ids that the model wrote, reasoning and calls included, but for one that ended it
+	Finish     Finish `json:"finish,omitempty"` // "": more follows
+	StopString string `json:"stop_string,omitempty"`
+	Usage      Usage  `json:"usage,omitzero"`
+	// IDs are the tokens that the model wrote, reasoning and calls included, without the one that ended the answer.
+	IDs []int32 `json:"ids,omitempty"`
 }
 
 // A Token is a token with its log probability: that of the model, before temperature, penalties and bias.
@@ -52,7 +53,7 @@ type Token struct {
 type Usage struct {
 	Prompt    int `json:"prompt"`              // tokens of the prompt
 	Cached    int `json:"cached"`              // of these, not computed since a cache had them
-	Generated int `json:"generated"`           // tokens that the model wrote, reasoning and the one that ended it included
+	Generated int `json:"generated"`           // tokens that the model wrote, with the one that ended it
 	Reasoning int `json:"reasoning"`           // of these, reasoning
 	Concluded int `json:"concluded,omitempty"` // answers for which the model was asked again, see Params.Conclude
 
@@ -123,8 +124,8 @@ func Text(chunks iter.Seq2[Chunk, error]) (string, error) {
 	return a.Text, err
 }
 
-// run runs a request of the core. said, where not nil, gets prompt and answer as token ids when the answer has ended or
-// was left.
+// run runs a request of the core. said, where not nil, gets prompt and answer as token ids when the answer has
+// ended or was left.
 func (m *Model) run(ctx context.Context, r *chat.Request, said *[]int32, yield func(Chunk, error) bool) {
 	fail := func(err error) { yield(Chunk{Finish: FinishError}, public(err)) }
 	ctx, cancel := context.WithCancelCause(ctx)

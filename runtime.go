@@ -22,8 +22,8 @@ import (
 	"github.com/baleenrun/baleen/internal/store"
 )
 
-// A Runtime holds models under one memory budget, and knows those on this machine. Its methods may be called from many
-// goroutines at once.
+// A Runtime holds models under one memory budget, and knows those on this machine. Its methods may be called from
+// many goroutines at once.
 type Runtime struct {
 	o       Options
 	store   *store.Store
@@ -92,7 +92,8 @@ func (r *Runtime) loader() *chat.Loader {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := model.Options{
-		Device: r.o.Device, Threads: r.o.Threads, CPU: r.o.CPU, Context: r.o.Context, Seqs: r.o.Streams, Backend: r.backend,
+		Device: r.o.Device, Threads: r.o.Threads, CPU: r.o.CPU, Backend: r.backend,
+		Context: r.o.Context, Seqs: r.o.Streams,
 		Tune: func(e *engine.Options) { e.MaxQueue = r.o.Queue },
 	}
 	if r.o.KV32 {
@@ -121,10 +122,10 @@ func (o opened) List(context.Context) ([]chat.Spec, error) {
 	return slices.Clone(o.r.opened), nil
 }
 
-// Open opens a model as the function Open does, beside others of this Runtime. It stays loaded until it is closed, and
-// for Options.KeepAlive after that, so that opening it again is quick. Where the memory does not suffice, models that nobody
-// has open go first; a *NoMemoryError says that those which are open take the rest. A model that is open already is
-// shared: both need to be closed.
+// Open opens a model as the function Open does, beside others of this Runtime. It stays loaded until it is closed,
+// and for Options.KeepAlive after that, so that opening it again is quick. Where the memory does not suffice,
+// models that nobody has open go first; a *NoMemoryError says that those which are open take the rest. A model that
+// is open already is shared: both need to be closed.
 func (r *Runtime) Open(ctx context.Context, nameOrPath string) (*Model, error) {
 	if err := r.alive(ctx); err != nil {
 		return nil, err
@@ -227,7 +228,8 @@ func (r *Runtime) fetch(ctx context.Context, e store.Entry) (path string, err er
 
 func (r *Runtime) fetcher(p fetch.Progress) *fetch.Fetcher {
 	return &fetch.Fetcher{
-		Store: r.store, Progress: p, HFEndpoint: r.o.HFEndpoint, HFToken: r.o.HFToken, UserAgent: "baleen", NoPip: !r.o.Pip,
+		Store: r.store, Progress: p, UserAgent: "baleen",
+		HFEndpoint: r.o.HFEndpoint, HFToken: r.o.HFToken, NoPip: !r.o.Pip,
 	}
 }
 
@@ -320,8 +322,8 @@ type Stored struct {
 	Problem  string    `json:"problem,omitempty"` // why it cannot run; "": nothing is known against it
 }
 
-// List returns the models on this machine: Baleen's own, and those of Ollama, the Hugging Face cache and LM Studio, which
-// run in place.
+// List returns the models on this machine: Baleen's own, and those of Ollama, the Hugging Face cache and LM Studio,
+// which run in place.
 func (r *Runtime) List() ([]Stored, error) {
 	all, err := r.store.List()
 	if err != nil {
@@ -334,7 +336,8 @@ func (r *Runtime) List() ([]Stored, error) {
 	return out, nil
 }
 
-// Catalog returns the models that can be fetched by a short name, whether they are here or not. The first is the default.
+// Catalog returns the models that can be fetched by a short name, whether they are here or not. The first is the
+// default.
 func Catalog() []Stored {
 	var out []Stored
 	for _, e := range store.Catalog() {
@@ -343,9 +346,9 @@ func Catalog() []Stored {
 	return out
 }
 
-// Pull fetches a model, if it is not here, and returns its path: a name of the catalog, ORG/REPO[:QUANTIZATION] at Hugging
-// Face, ollama:NAME[:TAG], or an https address of a GGUF file. Checksums are checked; a download that was cut off
-// continues. Options.Progress is told.
+// Pull fetches a model, if it is not here, and returns its path: a name of the catalog, ORG/REPO[:QUANTIZATION] at
+// Hugging Face, ollama:NAME[:TAG], or an https address of a GGUF file. Checksums are checked; a download that was
+// cut off continues. Options.Progress is told.
 func (r *Runtime) Pull(ctx context.Context, name string) (path string, err error) {
 	if err := r.alive(ctx); err != nil {
 		return "", err
@@ -368,8 +371,8 @@ func (r *Runtime) Pull(ctx context.Context, name string) (path string, err error
 	return "", public(err)
 }
 
-// Remove removes a model of Baleen's own store and returns the bytes that this frees. One that is open, that another model
-// was made of, or that belongs to another program is not removed.
+// Remove removes a model of Baleen's own store and returns the bytes that this frees. One that is open, that
+// another model was made of, or that belongs to another program is not removed.
 func (r *Runtime) Remove(name string) (freed int64, err error) {
 	m, ok := r.store.Find(name)
 	if !ok {
@@ -417,8 +420,8 @@ func (r *Runtime) Memory() (used, limit int64) { return r.pool.Used() }
 // lastWords is how long answers of an http.Handler may take to end when the Runtime is closed.
 const lastWords = 5 * time.Second
 
-// Close closes the models, ends what handlers answer with an error in each one's own shape, and gives the memory back.
-// Further calls do nothing.
+// Close closes the models, ends what handlers answer with an error in each one's own shape, and gives the memory
+// back. Further calls do nothing.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
 	if r.closed {

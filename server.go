@@ -1,6 +1,7 @@
 package baleen
 
 import (
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/baleenrun/baleen/internal/auth"
 	"github.com/baleenrun/baleen/internal/chat"
-	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/server"
 	"github.com/baleenrun/baleen/internal/server/anthropic"
 	"github.com/baleenrun/baleen/internal/server/keeper"
@@ -21,8 +21,8 @@ import (
 
 // ServerOptions say how a Handler answers. The zero value answers programs on this machine.
 type ServerOptions struct {
-	// Keys are those of which requests must bring one, as Authorization: Bearer KEY or x-api-key, of at least 8 characters.
-	// Without any, requests from other machines are refused unless Public is set.
+	// Keys are those of which requests must bring one, as Authorization: Bearer KEY or x-api-key, of at least 8
+	// characters. Without any, requests from other machines are refused unless Public is set.
 	Keys   []string
 	Public bool // anyone who reaches the handler may use it without a key
 
@@ -38,10 +38,11 @@ type ServerOptions struct {
 	Log         *slog.Logger  // nil: nothing is logged
 }
 
-// Handler returns an http.Handler of the APIs of OpenAI, Anthropic and Ollama, as the command "baleen serve" has them; the
-// documents in docs/api say what each route takes. It answers with the models of this machine, by their names, and with those that
-// were opened before from files and folders, by the names of these; the first that was opened is the default. Models are loaded when
-// they are asked for, within the Runtime's memory. To serve it below a path, use http.StripPrefix.
+// Handler returns an http.Handler of the APIs of OpenAI, Anthropic and Ollama, as the command "baleen serve" has
+// them; the documents in docs/api say what each route takes. It answers with the models of this machine, by their
+// names, and with those that were opened before from files and folders, by the names of these; the first that was
+// opened is the default. Models are loaded when they are asked for, within the Runtime's memory. To serve it below
+// a path, use http.StripPrefix.
 //
 // It sets deadlines for reading and writing by itself. Close of the Runtime ends it.
 func (r *Runtime) Handler(o ServerOptions) (http.Handler, error) {
@@ -73,7 +74,7 @@ func (r *Runtime) Handler(o ServerOptions) (http.Handler, error) {
 	metrics := server.NewMetrics()
 	var keep modeladmin.Keeper
 	if o.Manage && r.store.Dir() != "" {
-		keep = &keeper.Keeper{Store: r.store, Catalog: catalog, Fetcher: func(p fetch.Progress) *fetch.Fetcher { return r.fetcher(p) }}
+		keep = &keeper.Keeper{Store: r.store, Catalog: catalog, Fetcher: r.fetcher}
 	}
 	s, err := server.New(server.Options{
 		Chat:    chat.New(chat.Options{Catalog: catalog, Pool: r.pool, MaxTime: o.Timeout, Hooks: metrics.Hooks()}),
@@ -91,12 +92,17 @@ func (r *Runtime) Handler(o ServerOptions) (http.Handler, error) {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !near(req.RemoteAddr) {
-			http.Error(w, `{"error":{"message":"requests from other machines need a key, and this server has none: set ServerOptions.Keys"}}`, http.StatusForbidden)
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, stranger) //nolint:errcheck // there is nobody else to tell
 			return
 		}
 		s.ServeHTTP(w, req)
 	}), nil
 }
+
+// stranger is what a request from another machine gets where there is no key that it could bring.
+const stranger = `{"error":{"message":"requests from other machines need a key, and this server has none"}}`
 
 // near reports whether a request comes from this machine; over a socket file it has no address.
 func near(remote string) bool {

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 )
 
-// A Session is a conversation that goes on. Each message is sent with all that was said before, whose keys and values
-// are still cached: only what is new is computed, and Usage says how much was not. Answers are sent in the very tokens
-// that the model wrote, unless its template changes them. A Session is for one goroutine; a second message while the
-// first is answered is refused with ErrBusy.
+// A Session is a conversation that goes on. Each message is sent with all that was said before, whose keys and
+// values are still cached: only what is new is computed, and Usage says how much was not. Answers are sent in the
+// very tokens that the model wrote, unless its template changes them. A Session is for one goroutine; a second
+// message while the first is answered is refused with ErrBusy.
 type Session struct {
 	model    *Model
 	messages []Message
@@ -44,15 +44,16 @@ func (m *Model) NewSessionFrom(messages []Message) (*Session, error) {
 // Send says something and gives the answer. Both become part of the conversation when the answer ends, or when the
 // caller leaves the loop, with what came so far; a message that fails does not.
 //
-// Where the model calls tools and all of them have a Func, these are run, one after the other; chunks with Result set say
-// what they gave back, and the model goes on, up to Params.MaxToolRounds times. What was called and what came back is
-// part of the conversation from then on, whatever comes after it. Where a tool has no Func, or the rounds are used
-// up, the answer ends with FinishToolCalls: go on with SendMessages and the results.
+// Where the model calls tools and all of them have a Func, these are run, one after the other; chunks with Result
+// set say what they gave back, and the model goes on, up to Params.MaxToolRounds times. What was called and what
+// came back is part of the conversation from then on, whatever comes after it. Where a tool has no Func, or the
+// rounds are used up, the answer ends with FinishToolCalls: go on with SendMessages and the results.
 func (s *Session) Send(ctx context.Context, text string, params *Params) iter.Seq2[Chunk, error] {
 	return s.SendMessages(ctx, []Message{UserMessage(text)}, params)
 }
 
-// SendMessages is Send with any messages: of parts, results of calls, or none, which answers the conversation as it is.
+// SendMessages is Send with any messages: of parts, results of calls, or none, which answers the conversation as it
+// is.
 func (s *Session) SendMessages(ctx context.Context, messages []Message, params *Params) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		if !s.busy.CompareAndSwap(false, true) {
@@ -122,8 +123,8 @@ func (t *turn) run(ctx context.Context) {
 	}
 }
 
-// round gets one answer and makes it part of the conversation. It returns the answer's last chunk, which it does not hand
-// out.
+// round gets one answer and makes it part of the conversation. It returns the answer's last chunk, which it does
+// not hand out.
 func (t *turn) round(ctx context.Context) (last Chunk, err error) {
 	s := t.s
 	r, err := s.model.conversation(t.next, t.params)
@@ -189,7 +190,8 @@ func (t *turn) call(ctx context.Context, c Call) (Message, error) {
 	return m, nil
 }
 
-// makeRoom drops the oldest turns where the message would not fit, and says which. It reports false where the turn is over.
+// makeRoom drops the oldest turns where the message would not fit, and says which. It reports false where the turn
+// is over.
 func (t *turn) makeRoom(ctx context.Context) bool {
 	free := t.params.MaxTokens
 	if free <= 0 {
@@ -204,10 +206,10 @@ func (t *turn) makeRoom(ctx context.Context) bool {
 	return len(dropped) == 0 || t.yield(Chunk{Dropped: dropped}, nil)
 }
 
-// Trim drops the oldest turns until free tokens of the context are left for what comes next, and returns what it dropped:
-// none where there is room. Instructions, and the last turn, are never dropped; where these alone are too many the error is a
-// *PromptTooLongError and nothing is dropped. A turn is a message of the user's with all that follows up to the next. params, which
-// may be nil, should be those of Send, since tools take room too.
+// Trim drops the oldest turns until free tokens of the context are left for what comes next, and returns what it
+// dropped: none where there is room. Instructions, and the last turn, are never dropped; where these alone are too
+// many the error is a *PromptTooLongError and nothing is dropped. A turn is a message of the user's with all that
+// follows up to the next. params, which may be nil, should be those of Send, since tools take room too.
 func (s *Session) Trim(ctx context.Context, free int, params *Params) (dropped []Message, err error) {
 	if !s.busy.CompareAndSwap(false, true) {
 		return nil, ErrBusy
@@ -221,7 +223,9 @@ func (s *Session) Trim(ctx context.Context, free int, params *Params) (dropped [
 }
 
 // trim finds by halves how many turns must go.
-func (m *Model) trim(ctx context.Context, messages []Message, free int, params *Params) (kept, dropped []Message, err error) {
+func (m *Model) trim(
+	ctx context.Context, messages []Message, free int, params *Params,
+) (kept, dropped []Message, err error) {
 	begin := 0
 	for begin < len(messages) && (messages[begin].Role == RoleSystem || messages[begin].Role == RoleDeveloper) {
 		begin++

@@ -89,9 +89,9 @@ func TestSessionKeepsWhatWasSaid(t *testing.T) {
 	}
 }
 
-// TestSessionSendsTheModelsOwnTokens: a model of random weights writes in tokens that its tokenizer would not choose.
-// The next message finds the answer in the cache nonetheless, as a template that ends turns with a control token allows;
-// so does a session that was saved and loaded.
+// TestSessionSendsTheModelsOwnTokens: a model of random weights writes in tokens that its tokenizer would not
+// choose. The next message finds the answer in the cache nonetheless, as a template that ends turns with a control
+// token allows; so does a session that was saved and loaded.
 func TestSessionSendsTheModelsOwnTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "own.gguf")
 	template := `{% for m in messages %}{{ m.role }}:{{ m.content }}{{ eos_token }}{% endfor %}assistant:`

@@ -6,10 +6,10 @@ import (
 	"github.com/baleenrun/baleen/internal/toolfmt"
 )
 
-// A repeatGuard reads an answer before it is handed out and looks for calls that add nothing: small models, when they get a
-// result, make the same call again, and some go on with one call until the context is full. It says what may be handed out now
-// and what is to become of the answer. It is used where a request or the server asks for it (Request.Conclude) and
-// belongs to one answer.
+// A repeatGuard reads an answer before it is handed out and looks for calls that add nothing: small models, when
+// they get a result, make the same call again, and some go on with one call until the context is full. It says what
+// may be handed out now and what is to become of the answer. It is used where a request or the server asks for it
+// (Request.Conclude) and belongs to one answer.
 type repeatGuard interface {
 	// text takes a piece of the answer's text.
 	text(t string) (out string, v verdict)
@@ -62,10 +62,11 @@ func (noGuard) asked()       {}
 // asked for.
 const SmallModel = 2_000_000_000
 
-// A callGuard asks a model once more where the first call of its answer repeats one that a result of the conversation answers,
-// and, of a small model, where it is a call that nobody asked for (see toolfmt.Answered.Strays) or text that is meant as a
-// call and fits no tool. Where the second answer begins with such a call, too, it asks a last time without the token that
-// began it. A call that stands twice in one answer ends it.
+// A callGuard asks a model once more where the first call of its answer repeats one that a result of the
+// conversation answers, and, of a small model, where it is a call that nobody asked for (see
+// toolfmt.Answered.Strays) or text that is meant as a call and fits no tool. Where the second answer begins with
+// such a call, too, it asks a last time without the token that began it. A call that stands twice in one answer
+// ends it.
 type callGuard struct {
 	p        *prompt
 	answered bool // the conversation ends with results, so that the model can be asked to conclude

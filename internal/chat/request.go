@@ -27,9 +27,9 @@ type Request struct {
 
 	// Before are tokens of an earlier answer that stand before the rendered conversation; ids are checked.
 	Before []int32
-	// Said are the tokens of an earlier stream of this conversation (Stream.Said), as the model wrote them. Where the
-	// rendered conversation begins with their text, it is sent in these very tokens, whose keys and values a cache still
-	// has; elsewhere they change nothing.
+	// Said are the tokens of an earlier stream of this conversation (Stream.Said), as the model wrote them. Where
+	// the rendered conversation begins with their text, it is sent in these very tokens, whose keys and values a
+	// cache still has; elsewhere they change nothing.
 	Said []int32
 
 	Raw          bool    // continue a text, without the chat template

@@ -3,7 +3,9 @@ package chat
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,19 +71,29 @@ func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service
 		s.merged = make(chan Delta, 64)
 		var wg sync.WaitGroup
 		for _, c := range s.choices {
-			wg.Go(func() {
-				for {
-					d, ok := c.next()
-					if !ok {
-						return
-					}
-					s.merged <- d
-				}
-			})
+			wg.Go(func() { s.forward(c) })
 		}
 		go func() { wg.Wait(); close(s.merged) }()
 	}
 	return s, nil
+}
+
+// forward hands out what one of several answers says. A panic ends that answer, and with it the request: there is
+// nobody else on this goroutine to recover from it.
+func (s *Stream) forward(c *choice) {
+	defer func() {
+		if p := recover(); p != nil {
+			err := fmt.Errorf("an answer panicked: %v\n%s", p, debug.Stack())
+			s.merged <- Delta{Kind: Finish, Choice: c.index, Reason: Failed, Err: &Error{Kind: Internal, Err: err}}
+		}
+	}()
+	for {
+		d, ok := c.next()
+		if !ok {
+			return
+		}
+		s.merged <- d
+	}
 }
 
 // Model returns the model's name in the catalog.
@@ -110,20 +122,20 @@ func (s *Stream) Tokens() []int32 {
 	return slices.Concat(s.choices[0].tokens, s.choices[0].out, s.choices[0].stopped)
 }
 
-// Said returns prompt and first answer as token ids, without the token that ended it, for Request.Said. It is complete
-// after Done.
+// Said returns prompt and first answer as token ids, without the token that ended it, for Request.Said. It is
+// complete after Done.
 func (s *Stream) Said() []int32 { return slices.Concat(s.choices[0].tokens, s.choices[0].out) }
 
-// AnswerTokens returns the ids that the model wrote as the first answer, without the one that ended it. It is complete
-// after Done.
+// AnswerTokens returns the ids that the model wrote as the first answer, without the one that ended it. It is
+// complete after Done.
 func (s *Stream) AnswerTokens() []int32 { return slices.Clone(s.choices[0].out) }
 
 // Load returns how long the request waited for its model to be loaded.
 func (s *Stream) Load() time.Duration { return s.lease.Load }
 
-// PromptTokens returns the prompt's tokens with their log probabilities where Request.PromptLogProbs asked for them.
-// It waits until the prompt is computed. The first token has none: its LogProb is NaN. nil: the answer that computes them
-// ended before, and Done says why.
+// PromptTokens returns the prompt's tokens with their log probabilities where Request.PromptLogProbs asked for
+// them. It waits until the prompt is computed. The first token has none: its LogProb is NaN. nil: the answer that
+// computes them ended before, and Done says why.
 func (s *Stream) PromptTokens() []TokenLog {
 	if !s.r.PromptLogProbs {
 		return nil
@@ -225,8 +237,8 @@ func (s *Stream) All() func(yield func(Delta) bool) {
 	}
 }
 
-// Stop ends the answer where it is: what was generated of it and not read is dropped, and Next goes on with its Finish,
-// for the reason Length. Several answers go on.
+// Stop ends the answer where it is: what was generated of it and not read is dropped, and Next goes on with its
+// Finish, for the reason Length. Several answers go on.
 func (s *Stream) Stop() {
 	if s.merged != nil || s.open == 0 {
 		return

@@ -38,10 +38,11 @@ type answered struct {
 	sampled         bool // tokens were drawn: the seed matters
 }
 
-// generate runs a request and hands its text to emit as it comes. What there is of an answer is returned with an error,
-// too; one that was stopped ends with context.Canceled.
-func generate(ctx context.Context, svc *chat.Service, r *chat.Request, emit func(reasoning bool, text string) error) (answered, error) {
-	var got answered
+// generate runs a request and hands its text to emit as it comes. What there is of an answer is returned with an
+// error, too; one that was stopped ends with context.Canceled.
+func generate(
+	ctx context.Context, svc *chat.Service, r *chat.Request, emit func(reasoning bool, text string) error,
+) (got answered, err error) {
 	st, err := svc.Run(ctx, r)
 	if err != nil {
 		return got, err
@@ -74,7 +75,8 @@ func generate(ctx context.Context, svc *chat.Service, r *chat.Request, emit func
 			}
 		}
 	}
-	got.text, got.reasoning, got.context, got.sampled = text.String(), reasoning.String(), st.Context(), st.Sampling().Temperature > 0
+	got.text, got.reasoning = text.String(), reasoning.String()
+	got.context, got.sampled = st.Context(), st.Sampling().Temperature > 0
 	got.tokens, got.said = st.AnswerTokens(), st.Said()
 	return got, err
 }
@@ -131,7 +133,8 @@ func (c *conversation) cutOff(got answered) string {
 		return fmt.Sprintf("the answer was cut off after %d tokens (--max-tokens)", got.usage.Generated)
 	}
 	if n := c.about.Spec.MaxTokens; c.f.maxTokens == 0 && n > 0 && got.usage.Generated >= n {
-		return fmt.Sprintf("the answer was cut off after %d tokens, as this model's settings say (--max-tokens changes it)", got.usage.Generated)
+		return fmt.Sprintf("the answer was cut off after %d tokens, as this model's settings say (--max-tokens changes it)",
+			got.usage.Generated)
 	}
 	return fmt.Sprintf("the answer was cut off: the context of %d tokens is full (--context makes it larger)", got.context)
 }

@@ -74,6 +74,7 @@ var forbidden = []rule{
 	{"internal/model", "internal/chattmpl", "templates are rendered in one place, package chat"},
 	{"internal/cli/chatui", "internal", "the screen shows text, wherever it comes from"},
 	{"internal/agent/sandbox", "internal", "who may run what is decided elsewhere"},
+	{"examples", "internal", "examples show what any program can do"},
 	{"internal/server", "internal/cli", "commands start the server, not the other way round"},
 }
 

@@ -89,7 +89,9 @@ func (s *sizing) fit(budget Budget, known bool) error {
 	if known {
 		free := budget.Available - s.least()
 		if free < 0 {
-			return &NoMemoryError{Weights: s.memory.Weights, Scratch: s.memory.Scratch, Cache: s.one, Context: s.context, Budget: budget}
+			return &NoMemoryError{
+				Weights: s.memory.Weights, Scratch: s.memory.Scratch, Cache: s.one, Context: s.context, Budget: budget,
+			}
 		}
 		if s.one > 0 {
 			tokens = min(tokens, s.context+int(float64(free/2)/float64(s.one)*float64(s.context)))
@@ -122,8 +124,8 @@ func (s *sizing) pageBytes() (n int64) {
 	return n
 }
 
-// Needs returns the bytes that the model at path must have to be opened with these options, and those with which it has
-// all that they ask for. It reads no weights.
+// Needs returns the bytes that the model at path must have to be opened with these options, and those with which it
+// has all that they ask for. It reads no weights.
 func Needs(path string, o Options) (least, want int64, err error) {
 	c, err := family.Open(path)
 	if err != nil {
@@ -151,7 +153,8 @@ func Needs(path string, o Options) (least, want int64, err error) {
 	return s.least(), s.want(), nil
 }
 
-// budgetOf is what a model may take on a backend: a device's own memory, what the options say, or what the system has.
+// budgetOf is what a model may take on a backend: a device's own memory, what the options say, or what the system
+// has.
 func budgetOf(be backend.Backend, o Options) (b Budget, known bool, err error) {
 	if d, own := be.(backend.Device); own { // what the host has does not matter
 		b.Source = d.Name() + ", " + d.Describe()
