@@ -21,6 +21,7 @@ const (
 	usualTokens  = 1 << 17
 	leastEntries = 1 << 12 // lists may be as long as this, however short contexts are
 	leastValues  = 1 << 18
+	mostValues   = 1 << 22
 	mapEntries   = 1 << 16 // of objects: a logit bias may ban a whole alphabet
 )
 
@@ -32,8 +33,8 @@ func (l Limits) entries() int {
 }
 
 // values bounds all values of a request together: a conversation that fills a context has some fields for each message,
-// and a request may have several prompts.
-func (l Limits) values() int { return max(16*l.entries(), leastValues) }
+// and a request may have 64 prompts that fill one.
+func (l Limits) values() int { return min(max(72*l.entries(), leastValues), mostValues) }
 
 // Bytes bounds a text that is put together of parts that lie here already: more than any context's tokens stand for.
 func (l Limits) Bytes() int { return 128 * l.entries() }
@@ -219,7 +220,7 @@ func (v Value) Get(name string) (found Value, ok bool) {
 		return Value{}, false
 	}
 	each(v.Raw, func(n, value []byte) bool {
-		if unquote(n) == name {
+		if len(n) == len(name)+2 && string(n[1:len(n)-1]) == name || bytes.IndexByte(n, '\\') >= 0 && unquote(n) == name {
 			found, ok = Value{value, v.path(name), v.notes, v.limits}, true
 		}
 		return true

@@ -132,7 +132,7 @@ func (d *dialect) infill(w http.ResponseWriter, r *http.Request) error {
 
 // run answers all prompts of a request: their answers are made at once, and written in order.
 func (d *dialect) run(w http.ResponseWriter, r *http.Request, q *request) error {
-	if _, err := d.env.Chat.Catalog().Resolve(r.Context(), q.chat.Model); err != nil {
+	if _, err := d.env.Chat.Resolve(r.Context(), q.chat.Model); err != nil {
 		return err
 	}
 	q.draw()
