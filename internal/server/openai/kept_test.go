@@ -29,3 +29,24 @@ func TestKeptConversationsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are left of nothing", s.bytes)
 	}
 }
+
+// TestNoCallerMakesOthersForgotten has one caller keep far more than another.
+func TestNoCallerMakesOthersForgotten(t *testing.T) {
+	for name, size := range map[string]int{"many": 1, "large": keptBytes / 4} {
+		s := newResponseStore()
+		s.add(&kept{id: "mine", caller: "a", body: []byte("{}")})
+		for i := range keptResponses + 5 {
+			s.add(&kept{id: fmt.Sprint("their ", i), caller: "b", bytes: size})
+			if i > 10 && size > 1 {
+				break
+			}
+		}
+		if _, ok := s.get("a", "mine"); !ok || s.order.Len() > keptResponses || s.bytes > keptBytes {
+			t.Errorf("%s: mine is kept: %v, %d kept, %d bytes", name, ok, s.order.Len(), s.bytes)
+		}
+		s.add(&kept{id: "last", caller: "a", bytes: 2 * keptBytes})
+		if _, ok := s.get("a", "last"); !ok {
+			t.Errorf("%s: the newest is not kept", name)
+		}
+	}
+}

@@ -81,8 +81,32 @@ func (s *responseStore) add(k *kept) {
 	s.byID[k.id] = s.order.PushBack(k)
 	s.bytes += k.bytes
 	for s.order.Len() > keptResponses || s.bytes > keptBytes && s.order.Len() > 1 {
-		s.drop(s.order.Front())
+		s.drop(s.victim(s.bytes > keptBytes))
 	}
+}
+
+// victim returns the oldest response of the caller that has the most of what there is too much of, so that no caller can
+// make the server forget the others'. The newest of all stays.
+func (s *responseStore) victim(byBytes bool) *list.Element {
+	has := map[string]int{}
+	first := map[string]*list.Element{}
+	worst := ""
+	for e := s.order.Front(); e != s.order.Back(); e = e.Next() {
+		k := e.Value.(*kept)
+		if first[k.caller] == nil {
+			first[k.caller] = e
+		}
+		has[k.caller]++
+		if byBytes {
+			has[k.caller] += k.bytes - 1
+		}
+	}
+	for e := s.order.Front(); e != s.order.Back(); e = e.Next() { // of equals the one whose response is the oldest
+		if c := e.Value.(*kept).caller; first[worst] == nil || has[c] > has[worst] {
+			worst = c
+		}
+	}
+	return first[worst]
 }
 
 func (s *responseStore) drop(e *list.Element) {
