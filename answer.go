@@ -34,8 +34,8 @@ type Chunk struct {
 	Dropped []Message `json:"dropped,omitempty"` // what a Session dropped to make room, see Params.DropOldest
 
 	// Of the last chunk.
-	Finish     Finish `json:"finish,omitempty"` // "": more follows
-	StopString string `json:"stop_string,omitempty"`
+	Finish     Finish `json:"finish,omitempty"`      // "": more follows
+	StopString string `json:"stop_string,omitempty"` // with FinishStopString: which one of Params.Stop
 	Usage      Usage  `json:"usage,omitzero"`
 	// IDs are the tokens that the model wrote, reasoning and calls included, without the one that ended the answer.
 	IDs []int32 `json:"ids,omitempty"`
@@ -75,20 +75,21 @@ func (u *Usage) add(v Usage) {
 	}
 }
 
-// An Answer is a whole answer.
+// An Answer is a whole answer: its chunks, put together. Of one for which a Session ran tools, Text, Reasoning and
+// Calls are those of all rounds; Session.Messages has them apart.
 type Answer struct {
-	Text       string    `json:"text"`
-	Reasoning  string    `json:"reasoning,omitempty"`
-	Calls      []Call    `json:"calls,omitempty"`
-	Tokens     []Token   `json:"tokens,omitempty"`
-	Dropped    []Message `json:"dropped,omitempty"`
-	Finish     Finish    `json:"finish"`
-	StopString string    `json:"stop_string,omitempty"`
-	Usage      Usage     `json:"usage"`
-	IDs        []int32   `json:"ids,omitempty"`
+	Text       string    `json:"text"`                  // what was said
+	Reasoning  string    `json:"reasoning,omitempty"`   // what was thought before
+	Calls      []Call    `json:"calls,omitempty"`       // that the model made
+	Tokens     []Token   `json:"tokens,omitempty"`      // of Text, where Params.LogProbs asked for them
+	Dropped    []Message `json:"dropped,omitempty"`     // what a Session dropped to make room
+	Finish     Finish    `json:"finish"`                // why it ended
+	StopString string    `json:"stop_string,omitempty"` // with FinishStopString: which one of Params.Stop
+	Usage      Usage     `json:"usage"`                 // what it took
+	IDs        []int32   `json:"ids,omitempty"`         // the tokens that the model wrote, see Chunk.IDs
 }
 
-// Message is the answer as a turn of a conversation.
+// Message is the answer as a turn of a conversation, to be followed by others.
 func (a Answer) Message() Message {
 	return Message{Role: RoleAssistant, Content: a.Text, Reasoning: a.Reasoning, Calls: a.Calls}
 }

@@ -18,9 +18,10 @@
 //
 // # Answers
 //
-// An answer is an iterator of chunks: ranging over it runs the request, and leaving the loop ends it. The error is
-// not nil in at most one pair, the last. The last chunk of an answer has Finish, Usage and IDs set. Collect gathers
-// an answer where nothing is to be shown as it comes:
+// An answer is an iterator of chunks: ranging over it runs the request, each time anew, and leaving the loop ends
+// it. So does the end of the context: the error is its cause then, and what came before it counts. The error is not
+// nil in at most one pair, the last. The last chunk of an answer has Finish, Usage and IDs set. Collect gathers an
+// answer where nothing is to be shown as it comes:
 //
 //	answer, err := baleen.Collect(model.Chat(ctx, []baleen.Message{baleen.UserMessage("Hello")}, nil))
 //
@@ -58,11 +59,11 @@
 //
 // # Errors
 //
-// Errors are found with errors.Is and errors.As: ErrClosed, ErrQueueFull, ErrNoTemplate, ErrModelChanged, ErrBusy, *ParamError,
-// *PromptTooLongError, *UnknownModelError, *NoMemoryError, *PanicError, and the errors of the context. A panic in a
-// function of the caller's that Baleen calls (Options.Progress, Tool.Func) ends that request or load with a
-// *PanicError; one in the body of a loop over an answer ends the request and goes on to the caller. Other requests
-// are not touched by either.
+// Errors are found with errors.Is and errors.As: ErrClosed, ErrQueueFull, ErrNoTemplate, ErrModelChanged, ErrBusy,
+// *ParamError, *PromptTooLongError, *UnknownModelError, *NoMemoryError, *PanicError, and the errors of the context.
+// A panic in a function of the caller's that Baleen calls (Options.Progress, Tool.Func) ends that request or load
+// with a *PanicError; one in the body of a loop over an answer ends the request and goes on to the caller. Other
+// requests are not touched by either.
 package baleen
 
 import (
@@ -153,7 +154,8 @@ func (o *Options) env(name string) string {
 
 // Open opens a model: a name of the catalog or of a model on this machine, an address such as ORG/REPO:QUANTIZATION
 // at Hugging Face, a GGUF file, or a folder. What is not here is fetched; what memory cannot hold is refused with a
-// *NoMemoryError. options may be nil. The model is a Runtime's only one and takes it along when it is closed.
+// *NoMemoryError. options may be nil. ctx bounds the opening alone. The model is a Runtime's only one and takes it
+// along when it is closed.
 func Open(ctx context.Context, nameOrPath string, options *Options) (*Model, error) {
 	r, err := NewRuntime(options)
 	if err != nil {

@@ -483,3 +483,37 @@ func TestModelFileThatChanges(t *testing.T) {
 		t.Errorf("opened anew: %q %v, want %q", got, err, one)
 	}
 }
+
+// TestCloseEndsOthersRequests that run in other goroutines, and waits for them.
+func TestCloseEndsOthersRequests(t *testing.T) {
+	m, err := baleen.Open(t.Context(), tinyModel(), &baleen.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := make(chan bool, 4)
+	errs := make(chan error, 4)
+	for range 4 {
+		go func() {
+			var last error
+			first := true
+			for _, err := range m.Generate(context.Background(), "hello", greedy(0)) {
+				if first {
+					begun <- true
+				}
+				first, last = false, err
+			}
+			errs <- last
+		}()
+	}
+	for range 4 {
+		<-begun
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	for range 4 {
+		if err := <-errs; err != nil && !errors.Is(err, baleen.ErrClosed) { // one may have ended before
+			t.Error(err)
+		}
+	}
+}

@@ -34,7 +34,7 @@ type Params struct {
 
 	// What ends the answer, beside the model.
 
-	Stop       []string `json:"stop,omitempty"`        // texts; they are not part of the answer
+	Stop       []string `json:"stop,omitempty"`        // texts, in what is said; they are not part of it
 	StopTokens []int32  `json:"stop_tokens,omitempty"` // token ids
 
 	// What is told about it.

@@ -83,14 +83,14 @@ type turn struct {
 }
 
 func (t *turn) run(ctx context.Context) {
-	if t.params.DropOldest && !t.makeRoom(ctx) {
-		return
-	}
 	rounds := t.params.MaxToolRounds
 	if rounds == 0 {
 		rounds = maxToolRounds
 	}
 	for ; ; rounds-- {
+		if t.params.DropOldest && !t.makeRoom(ctx) {
+			return
+		}
 		last, err := t.round(ctx)
 		if t.left {
 			return

@@ -70,6 +70,7 @@ var forbidden = []rule{
 	{"internal/chat", "internal/server", "dialects are clients of the core, not the other way round"},
 	{"internal/chat", "internal/cli", "the terminal is a client of the core, not the other way round"},
 	{"internal/chat", "internal/auth", "a caller is a word in the trace"},
+	{"internal/cli", "internal/toolfmt", "answers are taken apart in one place, package chat"},
 	{"internal/model", "internal/chat", "conversations stand above an open model"},
 	{"internal/model", "internal/chattmpl", "templates are rendered in one place, package chat"},
 	{"internal/cli/chatui", "internal", "the screen shows text, wherever it comes from"},
