@@ -22,6 +22,8 @@ type choice struct {
 	parser  *toolfmt.Parser // nil: a text that is continued
 	stop    *stopMatcher
 	guard   repeatGuard
+
+	constrained *constrained // nil: the answer is free
 	calling
 
 	tokens    []int32 // the prompt
@@ -125,6 +127,13 @@ func (c *choice) start() error {
 	if scores {
 		req.PromptLogits = s.promptLogits()
 	}
+	if s.prompt.grammar != nil {
+		k, err := s.newConstrained(c.out)
+		if err != nil {
+			return err
+		}
+		c.constrained, req.Mask = k, k
+	}
 	es, err := m.Engine.Generate(s.ctx, req)
 	if err != nil {
 		return err
@@ -185,7 +194,11 @@ func (c *choice) ended(ev engine.Event) {
 	}
 	switch ev.Reason {
 	case engine.FinishCancelled, engine.FinishError:
-		c.end(Failed, "", streamError(ev))
+		err := streamError(ev)
+		if k := c.constrained; k != nil && k.err != nil {
+			err = &Error{Kind: Unsupported, Field: c.s.r.Format.Field, Msg: "the answer cannot be held to the format any further: " + k.err.Error(), Err: k.err}
+		}
+		c.end(Failed, "", err)
 		return
 	}
 	if c.text(c.decoder.Flush()) {

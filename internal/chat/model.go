@@ -19,7 +19,9 @@ type Model struct {
 	longest int // bytes of text that a token can stand for at most; 0: not known
 	vars    []chattmpl.KV
 
-	own   promptFormat            // of the model's own template
+	own         promptFormat // of the model's own template
+	constraints constraints
+
 	mu    sync.Mutex              // guards other
 	other map[string]promptFormat // of templates that Specs bring, by source
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
+	"github.com/baleenrun/baleen/internal/grammar"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 	"github.com/baleenrun/baleen/internal/toolfmt"
 )
@@ -23,6 +24,10 @@ type prompt struct {
 	forced       string  // the tool that must be called: the one that is named, or the only one
 	extraStops   []int32 // beside the promptFormat's
 	raw          bool
+
+	grammar *grammar.Grammar // what the answer is held to; nil: nothing
+	place   grammar.Matcher  // where in it the answer begins
+	held    string           // the begin of the answer that the prompt has already
 
 	answered *toolfmt.Answered // where the conversation ends with results
 	again    func() askedAgain // the prompt that asks to conclude; nil: none
@@ -102,6 +107,7 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	}
 	if prefill != "" {
 		add(prefill, false)
+		p.held = prefill
 	}
 	if p.forced = r.Choice.Name; r.Choice.Mode == ToolsRequired && len(p.tools) == 1 {
 		p.forced = p.tools[0].Name
@@ -374,9 +380,6 @@ func (m *Model) fillIn(p *prompt, r *Request) error {
 
 // check refuses what no model can do, before one is loaded.
 func (r *Request) check() error {
-	if r.Format.Kind != "" {
-		return Unsupportedf(r.Format.Field, "output cannot be held to a format yet: ask for it in the prompt")
-	}
 	names := map[string]bool{}
 	for i, t := range r.Tools {
 		field := t.Field

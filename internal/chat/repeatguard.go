@@ -37,7 +37,7 @@ func newRepeatGuard(s *Stream) repeatGuard {
 	if s.r.Conclude != nil {
 		wanted = *s.r.Conclude
 	}
-	if !wanted || s.prompt.raw {
+	if !wanted || s.prompt.raw || s.prompt.grammar != nil {
 		return noGuard{}
 	}
 	n := s.lease.Model.Info.Parameters

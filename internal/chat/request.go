@@ -43,7 +43,7 @@ type Request struct {
 	Middle        string       // with a gap: begin of the text in it
 	Files         []SourceFile // with a gap: other files, which stand before
 
-	Format Format // refused until output can be constrained
+	Format Format // what the answer's text is held to; reasoning is free
 
 	Sampling Sampling
 	Stop     []string // end the answer's text and are no part of it; reasoning and calls are not cut by them
@@ -160,9 +160,11 @@ type ToolChoice struct {
 	Field string
 }
 
-// A Format asks for output of a certain shape.
+// A Format asks for output of a certain shape. One that cannot be enforced exactly is refused before a token is made.
 type Format struct {
-	Kind   string // "": none, "json", "schema"
-	Schema json.RawMessage
-	Field  string
+	Kind    string          // "": none; see JSONFormat and the others
+	Schema  json.RawMessage // with SchemaFormat
+	Text    string          // with RegexFormat
+	Choices []string        // with ChoiceFormat
+	Field   string
 }

@@ -38,6 +38,8 @@ type Hooks struct {
 type Service struct {
 	o Options
 
+	grammars grammars
+
 	mu   sync.Mutex
 	live map[liveKey]map[*Stream]bool
 }
@@ -234,6 +236,9 @@ func (s *Service) Run(ctx context.Context, r *Request) (_ *Stream, err error) {
 	}
 	p, err := l.Model.render(ctx, r, &l.Spec)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.hold(r, p, l.Spec.Name); err != nil {
 		return nil, err
 	}
 	st, err := newStream(ctx, cancel, s, r, l, p, began)

@@ -198,31 +198,33 @@ func TestEveryRefusedField(t *testing.T) {
 // TestRefusedValues is about fields that are honoured and some of whose values cannot be.
 func TestRefusedValues(t *testing.T) {
 	w := all(t, servertest.Options{})
-	const schema = `{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object"}}}`
+	const schema = `{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","$dynamicRef":"#x"}}}`
 	const image = `{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`
 	for _, c := range []struct{ dialect, path, body, add, field string }{
-		{"openai", "/v1/chat/completions", askChat, `,"response_format":{"type":"json_object"}`, "response_format"},
-		{"openai", "/v1/chat/completions", askChat, `,"response_format":` + schema, "response_format"},
+		{"openai", "/v1/chat/completions", askChat, `,"response_format":{"type":"yaml"}`, "response_format.type"},
+		{"openai", "/v1/chat/completions", askChat, `,"response_format":` + schema, "response_format.json_schema.schema"},
+		{"openai", "/v1/chat/completions", askChat, `,"guided_regex":"("`, "guided_regex"},
+		{"openai", "/v1/chat/completions", askChat, `,"guided_regex":"a","guided_choice":["b"]`, "guided_choice"},
 		{"openai", "/v1/chat/completions", askChat, `,"tools":[{"type":"custom","custom":{"name":"f"}}]`, "tools[0].type"},
 		{"openai", "/v1/chat/completions", `{"model":"scripted","messages":[{"role":"user","content":[@` + image + `]}]}`, ``, "messages[0].content[0]"},
 		{"openai", "/v1/completions", `{"model":"scripted","prompt":"x"@}`, `,"best_of":3`, "best_of"},
-		{"openai", "/v1/responses", askResponse, `,"text":{"format":{"type":"json_schema","name":"x","schema":{}}}`, "text.format"},
-		{"openai", "/v1/responses", askResponse, `,"text":{"format":{"type":"json_object"}}`, "text.format"},
+		{"openai", "/v1/responses", askResponse, `,"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"object","$dynamicRef":"#x"}}}`, "text.format.schema"},
+		{"openai", "/v1/responses", askResponse, `,"text":{"format":{"type":"json_schema","name":"x"}}`, "text.format.schema"},
 		{"openai", "/v1/responses", askResponse, `,"tools":[{"type":"web_serch"}]`, "tools[0].type"},
 		{"openai", "/v1/responses", askResponse, `,"tools":[{"type":"web_search"}],"tool_choice":"required"`, "tool_choice"},
 		{"openai", "/v1/responses", askResponse, `,"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, "tool_choice"},
 		{"openai", "/v1/responses", `{"model":"scripted","input":[{"type":"computer_call_output","call_id":"x","output":{}}]@}`, ``, "input[0]"},
 		{"openai", "/v1/responses", `{"model":"scripted","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}]@}`, ``, "input[0].content[0]"},
-		{"anthropic", "/v1/messages", askMessage, `,"output_config":{"format":{"type":"json_schema","schema":{}}}`, "output_config.format"},
+		{"anthropic", "/v1/messages", askMessage, `,"output_config":{"format":{"type":"json_schema","schema":{"type":"object","$dynamicRef":"#x"}}}`, "output_config.format.schema"},
 		{"anthropic", "/v1/messages", askMessage, `,"thinking":{"type":"between_tools"}`, "thinking.type"},
 		{"anthropic", "/v1/messages", askMessage, `,"tools":[{"type":"web_search_20250305","name":"web_search"}]`, "tools.0"},
 		{"anthropic", "/v1/messages", `{"model":"scripted","max_tokens":5,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","data":"x","media_type":"text/plain"}}]}]@}`, ``, "messages.0.content.0"},
 		{"anthropic", "/v1/messages", `{"model":"scripted","max_tokens":5,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]@}`, ``, "messages.0.content.0"},
-		{"ollama", "/api/chat", askOllama, `,"format":"json"`, "format"},
-		{"ollama", "/api/chat", askOllama, `,"format":{"type":"object"}`, "format"},
+		{"ollama", "/api/chat", askOllama, `,"format":"yaml"`, "format"},
+		{"ollama", "/api/chat", askOllama, `,"format":{"type":"object","$dynamicRef":"#x"}`, "format"},
 		{"ollama", "/api/chat", `{"model":"scripted","messages":[{"role":"user","content":"x","images":["AAAA"]}]@}`, ``, "messages[0].images[0]"},
 		{"ollama", "/api/generate", askGenerate, `,"images":["AAAA"]`, "images[0]"},
-		{"ollama", "/api/generate", askGenerate, `,"format":"json"`, "format"},
+		{"ollama", "/api/generate", askGenerate, `,"format":"yaml"`, "format"},
 		{"ollama", "/api/create", askCreate, `,"template":"{{ .Prompt }}"`, "template"},
 	} {
 		r := w.Post(t, c.path, strings.Replace(c.body, "@", c.add, 1), anthropicHdr, "2023-06-01")

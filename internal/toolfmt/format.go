@@ -3,6 +3,7 @@ package toolfmt
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
@@ -104,6 +105,21 @@ func (f *Format) OpensReasoning(prompt string) bool {
 // the arguments of a call of the named tool, behind the bracket that opens them: a way to force a call, see
 // Options.Prefixed. With an empty name it stops before the name. ok is false where the format has no such text.
 func (f *Format) CallPrefix(name string) (text string, ok bool) { return f.spec.callPrefix(name) }
+
+// CallMarks returns the control tokens of the vocabulary that open a call: where one of them comes, a call follows and
+// nothing else. There are none where calls are written in ordinary text.
+func (f *Format) CallMarks() []string {
+	var out []string
+	for _, b := range f.blocks {
+		if slices.Contains(f.names, b.open) {
+			out = append(out, b.open)
+		}
+	}
+	if f.spec.harmony {
+		out = append(out, "<|channel|>commentary")
+	}
+	return out
+}
 
 // Render renders a conversation with the model's template: Input and then Template.Render. The error is a *LostText
 // where the template leaves out what a message says.

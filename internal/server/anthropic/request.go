@@ -98,7 +98,7 @@ func shared() []fields.Field[request] {
 		{Name: "output_config", Type: fields.Object("output config"), Doc: "effort and format of the output", Set: func(q *request, v fields.Value) error {
 			return outputTable.DecodeValue(v, q)
 		}},
-		{Name: "output_format", Type: fields.Object("format").Only(nil), Doc: "older spelling of output_config.format", Set: setFormat},
+		{Name: "output_format", Type: fields.Object("format"), Doc: "older spelling of output_config.format", Set: setFormat},
 		{Name: "context_management", Type: fields.Object("context management"), Doc: "what is left out of the conversation", Set: func(q *request, v fields.Value) error {
 			return contextTable.DecodeValue(v, q)
 		}},
@@ -273,18 +273,22 @@ var outputTable = &fields.Table[request]{Name: "output config", Fields: []fields
 			"low, medium and high end reasoning after 1024, 8192 and 24576 tokens",
 		Set: func(q *request, v fields.Value) error { q.chat.Effort = v.String(); return nil },
 	},
-	{Name: "format", Type: fields.Object("format").Only(nil), Doc: "output cannot be held to a schema yet", Set: setFormat},
+	{Name: "format", Type: fields.Object("format").Where(map[string]any{"required": []string{"type", "schema"}, "properties": map[string]any{"type": map[string]any{"const": "json_schema"}, "schema": map[string]any{"type": "object"}}}), Doc: "json_schema with a schema that can be enforced exactly, which the answer is held to; thinking and calls are free", Set: setFormat},
 	{Name: "task_budget", Use: fields.Refused, Doc: "models that run here know no budgets of tasks"},
 }}
 
 var efforts = fields.Enum("low", "medium", "high", "xhigh", "max")
 
-// setFormat takes a format over; package chat refuses it.
+// setFormat takes the schema that the answer is held to.
 func setFormat(q *request, v fields.Value) error {
-	q.chat.Format = chat.Format{Kind: "schema", Field: v.Path}
-	if s, ok := v.Get("schema"); ok {
-		q.chat.Format.Schema = s.Raw
+	if kind, _ := v.Get("type"); kind.String() != "json_schema" {
+		return chat.Invalidf(v.Path+".type", "%q is not json_schema", kind.String())
 	}
+	s, ok := v.Get("schema")
+	if !ok {
+		return chat.MissingField(v.Path + ".schema")
+	}
+	q.chat.Format = chat.Format{Kind: chat.SchemaFormat, Schema: s.Raw, Field: s.Path}
 	return nil
 }
 

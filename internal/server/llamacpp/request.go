@@ -142,7 +142,10 @@ func runFields() []fields.Field[request] {
 		refused("ignore_eos", "answers end where the model ends them", "false"),
 		refused("post_sampling_probs", "probabilities are the model's own", "false"),
 		refused("grammar", "output cannot be held to a format yet: ask for it in the prompt", `""`),
-		refused("json_schema", "output cannot be held to a format yet: ask for it in the prompt"),
+		honoured("json_schema", fields.Object("JSON Schema"), "what the answer is held to; one that cannot be enforced exactly is refused", func(q *request, v fields.Value) error {
+			q.chat.Format = chat.Format{Kind: chat.SchemaFormat, Schema: v.Raw, Field: v.Path}
+			return nil
+		}),
 		refused("lora", "there are no adapters", "[]"),
 	}
 }

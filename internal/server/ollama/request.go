@@ -55,7 +55,7 @@ func commonFields() []fields.Field[run] {
 			r.keep, err = fields.KeepAlive(v)
 			return err
 		}),
-		honoured("format", fields.String().Or(fields.Object("")).Only(""), `"json" or a JSON Schema: both are refused until output can be held to a format`, setFormat),
+		honoured("format", fields.String().Or(fields.Object("")), `"json" or a JSON Schema that can be enforced exactly: what the answer is held to; thinking and calls are free`, setFormat),
 		honoured("think", thinkType, "think before answering, which is the default of models that can; a level for models that know levels, for others low, medium and high end the thinking after 1024, 8192 and 24576 tokens; refused for models that do not think", setThink),
 		honoured(fields.Conclude, fields.Bool(), fields.ConcludeDoc, func(r *run, v fields.Value) error {
 			r.conclude = new(v.Bool())
@@ -95,9 +95,9 @@ var chatTable = &fields.Table[run]{Name: "chat", IgnoreUnknown: true, Fields: ap
 func setFormat(r *run, v fields.Value) error {
 	switch {
 	case v.Kind() == "object":
-		r.format = chat.Format{Kind: "schema", Schema: v.Raw, Field: v.Path}
+		r.format = chat.Format{Kind: chat.SchemaFormat, Schema: v.Raw, Field: v.Path}
 	case v.String() == "json":
-		r.format = chat.Format{Kind: "json", Field: v.Path}
+		r.format = chat.Format{Kind: chat.JSONFormat, Field: v.Path}
 	case v.String() != "":
 		return chat.Invalidf(v.Path, `%q is no format: want "json" or a JSON Schema`, v.String())
 	}

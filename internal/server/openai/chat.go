@@ -52,7 +52,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 		c.req.Effort = v.String()
 		return nil
 	}),
-	field(chatPart, "response_format", formatType("response format"), "json_object and json_schema are refused until output can be constrained", func(c *common, v fields.Value) error {
+	field(chatPart, "response_format", formatType("response format"), "what the answer is held to: json_object, or json_schema with a schema that can be enforced exactly; reasoning and calls are free", func(c *common, v fields.Value) error {
 		return setFormat(&c.req, v)
 	}),
 	field(chatPart, "chat_template_kwargs", fields.Object("chat_template_kwargs"), "not OpenAI's: variables of the template", func(c *common, v fields.Value) error {

@@ -33,7 +33,7 @@ var goldens = []struct{ name, path, body string }{
 	{"chat-logprobs", "/v1/chat/completions", says("hi", `,"logprobs":true,"top_logprobs":1,"max_tokens":2`)},
 	{"chat-failure-stream", "/v1/chat/completions", says("BREAK COUNT", `,"stream":true`)},
 	{"chat-failure", "/v1/chat/completions", says("BREAK COUNT", "")},
-	{"chat-refused", "/v1/chat/completions", says("hi", `,"response_format":{"type":"json_object"}`)},
+	{"chat-refused", "/v1/chat/completions", says("hi", `,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","$dynamicRef":"#x"}}}`)},
 	{"chat-unknown-field", "/v1/chat/completions", says("hi", `,"temprature":1`)},
 	{"completion", "/v1/completions", `{"model":"scripted","prompt":"Once","echo":true,"logprobs":1,"max_tokens":2}`},
 	{"completion-stream", "/v1/completions", `{"model":"scripted","prompt":["a"],"stream":true,"max_tokens":2,"stream_options":{"include_usage":true}}`},

@@ -366,30 +366,6 @@ func allowedTools(req *chat.Request, v fields.Value) error {
 	return nil
 }
 
-// formatType is a format of which only text is not refused yet.
-func formatType(name string) fields.Type {
-	return fields.Object(name).Takes("text").Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "text"}}})
-}
-
-// setFormat decodes response_format, and text.format of responses.
-func setFormat(req *chat.Request, v fields.Value) error {
-	kind, ok := v.Get("type")
-	if !ok {
-		return chat.MissingField(v.Path + ".type")
-	}
-	switch kind.String() {
-	case "text":
-		return nil
-	case "json_object":
-		req.Format = chat.Format{Kind: "json", Field: v.Path}
-	case "json_schema":
-		req.Format = chat.Format{Kind: "schema", Schema: v.Raw, Field: v.Path}
-	default:
-		return chat.Invalidf(kind.Path, "%q is not one of text, json_object, json_schema", kind.String())
-	}
-	return chat.Unsupportedf(v.Path, "%s is not supported yet: output cannot be held to a format; ask for it in the prompt", kind.String())
-}
-
 // efforts are the words of reasoning efforts.
 var efforts = fields.Enum(chat.Efforts...)
 

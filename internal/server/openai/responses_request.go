@@ -138,7 +138,7 @@ var reasoningTable = &fields.Table[common]{Name: "reasoning", Fields: []fields.F
 }}
 
 var textTable = &fields.Table[common]{Name: "text", Fields: []fields.Field[common]{
-	{Name: "format", Type: formatType("text format"), Doc: "json_object and json_schema are refused until output can be constrained", Set: func(c *common, v fields.Value) error {
+	{Name: "format", Type: formatType("text format"), Doc: "what the answer is held to: json_object, or json_schema with a schema that can be enforced exactly; reasoning and calls are free", Set: func(c *common, v fields.Value) error {
 		return setFormat(&c.req, v)
 	}},
 	{Name: "verbosity", Type: fields.String(), Use: fields.Refused, Allow: []string{`"medium"`}, Doc: "no model here was trained for it: ask in the prompt"},

@@ -67,7 +67,7 @@ func samplingFields[T any](part func(*T) *common) []fields.Field[T] {
 
 // classicFields are those of the completion routes.
 func classicFields[T any](part func(*T) *common) []fields.Field[T] {
-	return append(samplingFields(part),
+	return append(append(samplingFields(part), formatFields(part)...),
 		field(part, "frequency_penalty", fields.Number(-2, 2), "subtracted from a token's logit for each time that it was generated",
 			func(c *common, v fields.Value) error { c.req.Sampling.FrequencyPenalty = v.Float32(); return nil }),
 		field(part, "presence_penalty", fields.Number(-2, 2), "subtracted once from the logit of each token generated so far",
