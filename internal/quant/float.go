@@ -49,7 +49,16 @@ func F32ToBF16(f float32) uint16 {
 }
 
 // E4M3ToF32 returns the 8-bit float with 4 exponent and 3 mantissa bits (the "fn" kind: no infinities, S.1111.111 is NaN).
-func E4M3ToF32(b byte) float32 {
+func E4M3ToF32(b byte) float32 { return e4m3[b] }
+
+var e4m3 = func() (t [256]float32) {
+	for b := range t {
+		t[b] = e4m3Value(byte(b))
+	}
+	return t
+}()
+
+func e4m3Value(b byte) float32 {
 	sign := uint32(b&0x80) << 24
 	rest := uint32(b & 0x7f)
 	switch {

@@ -34,6 +34,17 @@ func DequantizeMLX(dst []float32, src, scales, biases []byte, scaleType Type, bi
 	for g := range groups {
 		s, b := number(scaleType, scales[g*width:]), number(scaleType, biases[g*width:])
 		packed, out := src[g*groupBytes:(g+1)*groupBytes], dst[g*group:(g+1)*group]
+		value := func(q uint32) float32 { return round(round(float32(float32(q)*s)) + b) }
+		if bits == 4 { // the usual ones: 16 values for 32 elements or more
+			var values [16]float32
+			for q := range values {
+				values[q] = value(uint32(q))
+			}
+			for i, two := range packed {
+				out[2*i], out[2*i+1] = values[two&15], values[two>>4]
+			}
+			continue
+		}
 		var word uint32
 		have := 0
 		for i := range out {
@@ -45,7 +56,7 @@ func DequantizeMLX(dst []float32, src, scales, biases []byte, scaleType Type, bi
 			q := word & (1<<bits - 1)
 			word >>= bits
 			have -= bits
-			out[i] = round(round(float32(float32(q)*s)) + b)
+			out[i] = value(q)
 		}
 	}
 	return nil
