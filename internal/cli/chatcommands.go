@@ -18,7 +18,7 @@ var chatCommands = []struct{ name, args, help string }{
 	{"/help", "", "this text"},
 	{"/clear", "", "forget the conversation"},
 	{"/drop", "[N]", "forget its oldest N turns; alone: as many as leave room"},
-	{"/summarise", "[N]", "put a summary in the place of all but the last turn, or of N"},
+	{"/summarise", "[N]", "put a summary in the place of all turns but the last"},
 	{"/set", "[NAME VALUE]", "change how answers are made; alone: what there is to set"},
 	{"/show", "[WHAT]", "settings, info, modelfile, parameters, system, template, license, conversation"},
 	{"/save", "NAME", "keep the conversation"},
@@ -43,8 +43,8 @@ const chatKeys = `
 Ctrl-C stops an answer; what is entered meanwhile is asked next. Alt-Enter or
 Ctrl-J begins a new line, and so does Enter behind a \ or in a text between
 three quotes. Up and Down bring back what was typed, Ctrl-R what contains the
-text so far; Tab completes commands; Ctrl-Z puts the chat to sleep, fg wakes it.
-To say something that begins with a slash, begin with a space.`
+text so far; Tab completes commands; Ctrl-Z puts the chat to sleep, and fg
+wakes it. A space before a slash makes a message of what is no command.`
 
 func chatHelp() string {
 	var b strings.Builder

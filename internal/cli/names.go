@@ -148,21 +148,23 @@ func (a *app) locateSpec(ctx context.Context, st *store.Store, arg string, oneWo
 		return chat.Spec{}, err
 	}
 	own := ref.Model
+	spec := chat.Spec{Path: ref.Path}
 	if ref.Entry != nil {
+		spec.Name = ref.Entry.Name
 		path, err := a.fetch(ctx, st, *ref.Entry)
 		if err != nil {
 			return chat.Spec{}, err
 		}
-		ref.Path = path
+		spec.Path = path
 		if now, err := st.Resolve(arg); err == nil { // it is there now, perhaps with settings
 			own = now.Model
 		}
 	}
-	if own == nil {
-		return chat.Spec{Path: ref.Path}, nil
+	if own != nil {
+		path := spec.Path
+		spec = models.SpecOf(*own)
+		spec.Path = path
 	}
-	spec := models.SpecOf(*own)
-	spec.Path = ref.Path
 	return spec, nil
 }
 

@@ -158,6 +158,49 @@ func TestOtherSpellings(t *testing.T) {
 	command(t, "", "run", model, "x", "--think=perhaps").oneErrorLine(t, exitUsage, `--think "perhaps": want true, false, low, medium or high`)
 }
 
+// TestModelsAreOffered offers models wherever a command takes one: those that are here, and where it makes sense those of the
+// catalog.
+func TestModelsAreOffered(t *testing.T) {
+	env := []string{"BALEEN_HOME=" + t.TempDir()}
+	if o := commandEnv(t, env, "", "cp", tinyFile(t, ""), "mine"); o.status != exitOK {
+		t.Fatalf("%+v", o)
+	}
+	for line, want := range map[string]string{
+		"run ":              "mine qwen3-4b",
+		"run --model ":      "mine qwen3-4b",
+		"run -m ":           "mine qwen3-4b",
+		"run mine ":         "-mine",
+		"run --think=":      "high",
+		"serve --model ":    "mine qwen3-4b",
+		"serve -m ":         "mine qwen3-4b",
+		"pull ":             "mine qwen3-4b",
+		"pull qwen3-4b ":    "mine -qwen3-4b",
+		"show ":             "mine -qwen3-4b",
+		"rm ":               "mine -qwen3-4b",
+		"rm mine ":          "-mine",
+		"cp ":               "mine -qwen3-4b",
+		"cp mine ":          "-mine",
+		"tokenize ":         "mine qwen3-4b",
+		"detokenize ":       "mine qwen3-4b",
+		"template ":         "mine qwen3-4b",
+		"eval ":             "mine qwen3-4b",
+		"bench ":            "mine qwen3-4b",
+		"stop --port 1 ":    "-mine",
+		"run --device cuda": "",
+		"run --kv ":         "f32",
+		"help ":             "environment run",
+	} {
+		args := append([]string{"__complete"}, strings.Split(line, " ")...)
+		o := commandEnv(t, env, "", args...)
+		for _, word := range strings.Fields(want) {
+			name, not := strings.CutPrefix(word, "-")
+			if has := strings.Contains("\n"+o.out, "\n"+name+"\t") || strings.Contains("\n"+o.out, "\n"+name+"\n"); has == not || o.status != exitOK {
+				t.Errorf("%q offers %q, %s: %v", line, o.out, name, has)
+			}
+		}
+	}
+}
+
 func TestKeepAlive(t *testing.T) {
 	for text, want := range map[string]time.Duration{"-1": -1, "-5m": -1, "0": 0, "5": 5 * time.Second, "30s": 30 * time.Second, "1h30m": 90 * time.Minute} {
 		var k keepAlive

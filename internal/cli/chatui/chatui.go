@@ -121,6 +121,7 @@ type ui struct {
 	stale     bool     // pieces came that preview does not have
 	queue     []string // what was entered during the answer
 	title     bool     // was shown
+	started   time.Time
 	quitting  bool
 	suspended bool
 }
@@ -143,7 +144,7 @@ func newModel(ctx context.Context, t Talker, o Options, s *screen) *ui {
 	in.SetVirtualCursor(false)
 	in.Focus()
 	u := &ui{
-		ctx: ctx, talker: t, screen: s, input: in, width: 80, height: 24, dark: darkSays(o.Environ), history: openHistory(o.History), send: func(tea.Msg) {},
+		ctx: ctx, talker: t, screen: s, input: in, width: 80, height: 24, dark: darkSays(o.Environ), history: openHistory(o.History), send: func(tea.Msg) {}, started: time.Now(),
 	}
 	u.restyle()
 	return u
@@ -244,6 +245,10 @@ const tickTime = 40 * time.Millisecond
 
 func tick() tea.Cmd { return tea.Tick(tickTime, func(time.Time) tea.Msg { return tickMsg{} }) }
 
+// typedAhead is how long after the start keys may still be what was typed before it: then the terminal has made line feeds
+// of Enter.
+const typedAhead = 300 * time.Millisecond
+
 // key handles the keys that are not the editor's.
 func (u *ui) key(k tea.KeyPressMsg) (tea.Cmd, bool) {
 	switch k.String() {
@@ -269,6 +274,10 @@ func (u *ui) key(k tea.KeyPressMsg) (tea.Cmd, bool) {
 	case "ctrl+l":
 		u.screen.clear()
 		return nil, true
+	case "ctrl+j":
+		if time.Since(u.started) < typedAhead {
+			return u.enter(), true
+		}
 	case "enter":
 		return u.enter(), true
 	case "up":

@@ -3,6 +3,7 @@ package chatui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -87,6 +88,8 @@ type scripted struct {
 	note    string
 	err     error
 	heard   []string
+	count   bool // the note says which answer ended
+	given   int
 }
 
 func (*scripted) Title() string      { return "Scripted" }
@@ -114,6 +117,9 @@ func (s *scripted) Answer(ctx context.Context, text string, emit func(bool, stri
 		}
 		emit(false, p)
 	}
+	if s.given++; s.count {
+		return fmt.Sprintf("end of answer %d", s.given), nil
+	}
 	return s.note, nil
 }
 
@@ -140,17 +146,21 @@ func knownAnswers(t *testing.T) []known {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out []known
-	for _, part := range strings.Split("\n"+string(b), "\n=== ")[1:] {
+	out := parseKnown(string(b))
+	if len(out) < 20 {
+		t.Fatalf("%d answers", len(out))
+	}
+	return out
+}
+
+func parseKnown(text string) (out []known) {
+	for _, part := range strings.Split("\n"+text, "\n=== ")[1:] {
 		name, rest, _ := strings.Cut(part, "\n")
 		answer, shows, two := strings.Cut(rest, "\n==>\n")
 		if !two {
 			shows = answer
 		}
 		out = append(out, known{name, answer, shows})
-	}
-	if len(out) < 20 {
-		t.Fatalf("%d answers", len(out))
 	}
 	return out
 }
