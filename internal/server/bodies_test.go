@@ -92,7 +92,7 @@ func TestTextsBeyondAnyTokens(t *testing.T) {
 // more, small requests go on meanwhile, and those that send nothing are ended.
 func TestUnfinishedBodiesHoldLittle(t *testing.T) {
 	w := world(t, servertest.Options{Server: func(o *server.Options) {
-		o.BodyMemory, o.BodyPause = 4<<20, 300*time.Millisecond
+		o.BodyMemory, o.BodyPause = 4<<20, time.Second
 	}})
 	piece := strings.Repeat("x", 64<<10)
 	var conns []net.Conn
@@ -128,8 +128,8 @@ func TestUnfinishedBodiesHoldLittle(t *testing.T) {
 		c.Close()
 	}
 	busy, slow := statuses["503 Service Unavailable"], statuses["408 Request Timeout"]
-	if slow < 1 || slow > 2 || busy < 4 {
-		t.Errorf("%v: want 1 or 2 that were too slow, and no memory for the others", statuses)
+	if slow < 1 || busy < 1 || slow+busy != cap(answers) {
+		t.Errorf("%v: want some that were too slow, and no memory for the others", statuses)
 	}
 	eventually(t, "they end", func() bool { return w.Server.Active() == 0 })
 	big := `{"model":"nope","messages":[{"role":"user","content":"` + strings.Repeat("x", 1<<20) + `"}]}`
