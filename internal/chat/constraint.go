@@ -18,10 +18,11 @@ import (
 
 // Kinds of formats.
 const (
-	JSONFormat   = "json"   // any JSON object
-	SchemaFormat = "schema" // JSON that a JSON Schema allows
-	RegexFormat  = "regex"  // a text that a regular expression matches as a whole
-	ChoiceFormat = "choice" // one of some texts
+	JSONFormat    = "json"    // any JSON object
+	SchemaFormat  = "schema"  // JSON that a JSON Schema allows
+	RegexFormat   = "regex"   // a text that a regular expression matches as a whole
+	GrammarFormat = "grammar" // a text that a grammar in llama.cpp's notation, GBNF, allows
+	ChoiceFormat  = "choice"  // one of some texts
 )
 
 // grammars keeps compiled grammars by what they were compiled from. Compiling takes milliseconds, and the masks that were
@@ -90,6 +91,8 @@ func (f *Format) compile() (*grammar.Grammar, error) {
 		return grammar.JSONSchema(f.Schema, grammar.Options{})
 	case RegexFormat:
 		return grammar.Regex(f.Text, grammar.RE2)
+	case GrammarFormat:
+		return grammar.GBNF(f.Text)
 	case ChoiceFormat:
 		return grammar.Choices(f.Choices)
 	}

@@ -111,6 +111,7 @@ func TestFormatsOfAllKinds(t *testing.T) {
 	}{
 		{"choices", chat.Format{Kind: chat.ChoiceFormat, Choices: []string{"yes", "no", "not at all"}}, `^(yes|no|not at all)$`},
 		{"a regular expression", chat.Format{Kind: chat.RegexFormat, Text: `[0-9]{4}-[0-9]{2}`}, `^[0-9]{4}-[0-9]{2}$`},
+		{"a grammar", chat.Format{Kind: chat.GrammarFormat, Text: `root ::= "<" [a-c]{2,3} ">" root?`}, `^(<[a-c]{2,3}>)+$`},
 		{"an object", chat.Format{Kind: chat.JSONFormat}, `(?s)^\{.*\}$`},
 	} {
 		text, _, _, finish, done := answerTo(t, w, &chat.Request{Messages: user("x"), Format: c.format, Sampling: any, MaxTokens: 3000})

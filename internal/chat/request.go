@@ -164,7 +164,7 @@ type ToolChoice struct {
 type Format struct {
 	Kind    string          // "": none; see JSONFormat and the others
 	Schema  json.RawMessage // with SchemaFormat
-	Text    string          // with RegexFormat
+	Text    string          // with RegexFormat and GrammarFormat
 	Choices []string        // with ChoiceFormat
 	Field   string
 }

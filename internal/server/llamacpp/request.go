@@ -141,7 +141,12 @@ func runFields() []fields.Field[request] {
 		refused("top_n_sigma", "use min_p", "-1", "-1.0", "0", "0.0"),
 		refused("ignore_eos", "answers end where the model ends them", "false"),
 		refused("post_sampling_probs", "probabilities are the model's own", "false"),
-		refused("grammar", "output cannot be held to a format yet: ask for it in the prompt", `""`),
+		honoured("grammar", fields.String(), "a grammar in GBNF that the answer is held to", func(q *request, v fields.Value) error {
+			if v.String() != "" {
+				q.chat.Format = chat.Format{Kind: chat.GrammarFormat, Text: v.String(), Field: v.Path}
+			}
+			return nil
+		}),
 		honoured("json_schema", fields.Object("JSON Schema"), "what the answer is held to; one that cannot be enforced exactly is refused", func(q *request, v fields.Value) error {
 			q.chat.Format = chat.Format{Kind: chat.SchemaFormat, Schema: v.Raw, Field: v.Path}
 			return nil
