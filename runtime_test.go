@@ -256,6 +256,20 @@ func TestHandlerServes(t *testing.T) {
 	if got := ollama["message"].(map[string]any)["content"]; got != want {
 		t.Errorf("Ollama's API answers %q, the library %q", got, want)
 	}
+	// What nobody says is the same for all: the model's own sampling.
+	want, err = baleen.Text(m.Chat(t.Context(), []baleen.Message{baleen.UserMessage("hello")},
+		&baleen.Params{MaxTokens: 12, Seed: new(uint64(5))}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := post("/ai/v1/chat/completions", `{"model":"chat",`+ask+`,"max_tokens":12,"seed":5}`)
+	if got := drawn["choices"].([]any)[0].(map[string]any)["message"].(map[string]any)["content"]; got != want {
+		t.Errorf("with nothing but a seed OpenAI's API answers %q, the library %q", got, want)
+	}
+	drawn = post("/ai/api/chat", `{"model":"chat",`+ask+`,"options":{"num_predict":12,"seed":5}}`)
+	if got := drawn["message"].(map[string]any)["content"]; got != want {
+		t.Errorf("with nothing but a seed Ollama's API answers %q, the library %q", got, want)
+	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
