@@ -268,7 +268,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}{
 		{"Models that answer:", []*cobra.Command{a.runCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand()}},
 		{"Models on this machine:", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.createCommand(), a.cpCommand(), a.rmCommand()}},
-		{"What a model reads:", []*cobra.Command{a.templateCommand(), a.tokenizeCommand(), a.detokenizeCommand()}},
+		{"What a model reads:", []*cobra.Command{a.templateCommand(), a.tokenizeCommand(), a.detokenizeCommand(), a.grammarCommand()}},
 		{"Measurements:", []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.evalCommand(), a.verifyCommand(), a.synthCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

@@ -144,3 +144,17 @@ func (t Matcher) Done() bool {
 	}
 	return true
 }
+
+// Longest accepts as much of a text as fits and returns the place after it and the number of its bytes.
+func (t Matcher) Longest(text []byte) (Matcher, int, error) {
+	t.g.mu.Lock()
+	defer t.g.mu.Unlock()
+	for i := range text {
+		next, ok, err := t.run(text[i : i+1])
+		if err != nil || !ok {
+			return t, i, err
+		}
+		t = next
+	}
+	return t, len(text), nil
+}

@@ -155,3 +155,74 @@ func FuzzGBNF(f *testing.F) {
 		}
 	})
 }
+
+func TestLark(t *testing.T) {
+	for _, c := range []struct{ src, yes, no string }{
+		{`start: "a" NAME ("," NAME)* -> list
+NAME: /[a-z]+/ // names
+%ignore " "+`, "a b|a b , cd| a  b", "a|a b,"},
+		{`
+?start: sum
+?sum: product
+    | sum "+" product   -> add
+    | sum "-" product   -> sub
+?product: atom
+    | product "*" atom  -> mul
+?atom: NUMBER           -> number
+     | "(" sum ")"
+%import common.NUMBER
+%import common.WS_INLINE
+%ignore WS_INLINE`, "1+2*3|(1 - 2.5) * 3e2|1", "1+|()|1 +* 2"},
+		{`start: "x"~2..3 ["y"] "0".."3" "SELECT"i`, "xx0select|xxxy3SELECT", "x0select|xx4select"},
+		{`start: ESC
+%import common.ESCAPED_STRING -> ESC`, `"a\"b"`, `"a`},
+		{`start: A | B
+A.2: "a" /\d{2}/
+B: /(?i:yes|no)/`, "a12|YES", "a1|yesno"},
+	} {
+		g, err := Lark(c.src)
+		if err != nil {
+			t.Errorf("%s: %v", c.src, err)
+			continue
+		}
+		for _, s := range strings.Split(c.yes, "|") {
+			if !fits(t, g, s) {
+				t.Errorf("%.40s…: %q does not fit", c.src, s)
+			}
+		}
+		for _, s := range strings.Split(c.no, "|") {
+			if fits(t, g, s) {
+				t.Errorf("%.40s…: %q fits", c.src, s)
+			}
+		}
+	}
+	for src, why := range map[string]string{
+		"start: a{b}":                      "templates",
+		"start: b":                         "not defined",
+		"%declare A\nstart: A":             "%declare",
+		"start: %json {}":                  "not supported",
+		"start: <think>":                   "not supported",
+		"%import python.NAME":              "only common",
+		"start: a\na: b\nb: a":             "derives no text",
+		"start: /a(?<=b)/":                 "lookbehind",
+		"start: \"a":                       "line 1",
+		"start: a \"x\"\na: start | \"y\"": "left recursion",
+	} {
+		if _, err := Lark(src); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v, want %q", src, err, why)
+		}
+	}
+}
+
+func FuzzLark(f *testing.F) {
+	f.Add("?start: sum\nsum: sum \"+\" NUMBER | NUMBER\n%import common.NUMBER\n%ignore \" \"", "1+2")
+	f.Add("start: \"a\"~1..2 [/b+/i] -> x", "aB")
+	f.Fuzz(func(t *testing.T, src, text string) {
+		if len(src) > 600 || len(text) > 200 {
+			return
+		}
+		if g, err := Lark(src); err == nil {
+			g.Matcher().Accept([]byte(text))
+		}
+	})
+}
