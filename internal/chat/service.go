@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -137,7 +138,7 @@ func (s *Service) Unload(ctx context.Context, name string) (bool, error) {
 	spec, err := s.Resolve(ctx, name)
 	if e := AsError(err); e != nil && e.Kind == UnknownModel {
 		for _, st := range s.o.Pool.Loaded(nil) {
-			if slices.Contains(st.Names, name) {
+			if slices.ContainsFunc(st.Names, func(n string) bool { return untagged(n) == untagged(name) }) {
 				spec, err = Spec{Name: name, Path: st.Key}, nil
 			}
 		}
@@ -153,6 +154,11 @@ func (s *Service) Unload(ctx context.Context, name string) (bool, error) {
 		}
 	}
 	return was, nil
+}
+
+// untagged is a name in lower case without the tag that a name without one means.
+func untagged(name string) string {
+	return strings.TrimSuffix(strings.ToLower(strings.TrimSpace(name)), ":latest")
 }
 
 func poolError(name string, err error) error {

@@ -276,6 +276,13 @@ func TestListedNamesWork(t *testing.T) {
 	if ps := w.Do(t, "GET", "/api/ps", "").Body; strings.Contains(ps, "whale") || !strings.Contains(ps, `"name":"calf:latest"`) {
 		t.Errorf("loaded as calf alone: %s", ps)
 	}
+	if was, err := cat.Forget("calf"); !was || err != nil { // another server on the store does that
+		t.Fatal(err)
+	}
+	if r := w.Post(t, "/baleen/unload", `{"model":"calf:latest"}`); r.Status != 200 || !strings.Contains(r.Body, "true") {
+		t.Errorf("by a name that is gone: %d %s", r.Status, r.Body)
+	}
+	eventually(t, "it is unloaded", func() bool { return len(w.Pool.Loaded(nil)) == 0 })
 }
 
 // makeFile makes the folder of a file, and returns the file's path.
