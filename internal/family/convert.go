@@ -120,22 +120,24 @@ func readFloats(w *plan.Weight, b *buffers, row, n int) ([]float32, error) {
 	return values, quant.Dequantize(w.Type, values, stored)
 }
 
-// transposed is a matrix whose rows are the columns of another one: of plain numbers in the same format, else float32.
+// transposed is a matrix whose rows are columns of another one, each step behind the one before: of plain numbers in the
+// same format, else float32.
 type transposed struct {
-	src   *plan.Weight
-	width int // bytes of an element
+	src         *plan.Weight
+	width       int // bytes of an element
+	first, step int
 }
 
 // transpose returns the type and the one part of the transposed matrix.
 func transpose(t *tensor) (quant.Type, plan.Part) {
-	c := &transposed{t.matrix(), 4}
+	c := &transposed{t.matrix(), 4, 0, 1}
 	p := plan.Part{Rows: t.k(), Convert: c, Together: t.k()}
 	if !isPlain(t.typ) {
 		return quant.F32, p
 	}
 	c.width = t.typ.BlockBytes()
 	if c.inFile() != nil {
-		p.Together = min(t.k(), max(1, 4*convertBytes/(c.src.Rows*c.width)))
+		p.Together = min(t.k(), max(1, 8*convertBytes/(c.src.Rows*c.width)))
 	}
 	return t.typ, p
 }
@@ -153,14 +155,14 @@ func (t *transposed) ReadRows(dst []byte, row, n int) error {
 	return withScratch(func(b *buffers) error {
 		for i := 0; i < t.src.Rows; i += most {
 			m := min(most, t.src.Rows-i)
-			columns, stride, err := t.columns(b, i, m, row, n)
+			columns, stride, err := t.columns(b, i, m, t.first+row*t.step, (n-1)*t.step+1)
 			if err != nil {
 				return err
 			}
 			for c := range n {
 				out := dst[(c*t.src.Rows+i)*t.width:]
 				for r := range m {
-					at := r*stride + c*t.width
+					at := r*stride + c*t.step*t.width
 					if t.width == 2 {
 						binary.LittleEndian.PutUint16(out[2*r:], binary.LittleEndian.Uint16(columns[at:]))
 					} else {

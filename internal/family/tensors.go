@@ -66,32 +66,37 @@ func (t *tensor) rowsFrom(first, step, n int) []plan.Part {
 	if first < 0 || n < 1 || last >= t.rows() {
 		fail("family: tensor %q has %d rows, rows %d to %d are needed", t.name, t.rows(), first, last)
 	}
-	if step > 1 {
-		src := t.matrix()
-		return []plan.Part{{Rows: n, Convert: &strided{src, first, step}, Together: src.Together() / step}}
-	}
 	var parts []plan.Part
 	for _, p := range t.parts {
 		if first >= p.Rows {
 			first -= p.Rows
 			continue
 		}
-		cut := p
-		cut.Rows = min(n, p.Rows-first)
-		switch {
-		case p.Convert == nil:
-			cut.Off += int64(first * t.rowBytes())
-		case first > 0:
-			whole := &plan.Weight{Name: t.name, Type: t.typ, Rows: p.Rows, K: t.k(), Parts: []plan.Part{p}}
-			cut.Convert = &strided{whole, first, 1}
-		}
-		parts = append(parts, cut)
-		if n -= cut.Rows; n == 0 {
+		count := min(n, (p.Rows-first+step-1)/step)
+		parts = append(parts, t.cut(p, first, step, count))
+		if n -= count; n == 0 {
 			break
 		}
-		first = 0
+		first += count*step - p.Rows
 	}
 	return parts
+}
+
+// cut returns count rows of a part, from row first on, each step behind the one before.
+func (t *tensor) cut(p plan.Part, first, step, count int) plan.Part {
+	whole := first == 0 && step == 1
+	turned, ok := p.Convert.(*transposed)
+	switch {
+	case p.Convert == nil && step == 1:
+		p.Off += int64(first * t.rowBytes())
+	case ok && !whole:
+		p.Convert = &transposed{turned.src, turned.width, turned.first + first*turned.step, step * turned.step}
+	case !whole:
+		src := &plan.Weight{Name: t.name, Type: t.typ, Rows: p.Rows, K: t.k(), Parts: []plan.Part{p}}
+		p.File, p.Off, p.Convert, p.Together = nil, 0, &strided{src, first, step}, p.Together/step
+	}
+	p.Rows = count
+	return p
 }
 
 // slice returns n rows from row from on as a matrix of its own.
