@@ -269,7 +269,7 @@ func TestCreate(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"SYSTEM x":                         "there is no FROM: name the model to start from",
-		"FROM nowhere-at-all":              `"nowhere-at-all" is not on this machine`,
+		"FROM nowhere-at-all":              `there is no model "nowhere-at-all" on this machine`,
 		"FROM ./nowhere.gguf":              "there is no file or folder ",
 		"FROM ./tiny.gguf\nTEMPLATE {{ .X": "no template in Jinja",
 		"FROM ./tiny.gguf\nADAPTER x":      "ADAPTER is not supported",

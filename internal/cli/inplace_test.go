@@ -471,7 +471,7 @@ func TestShowCopyRemove(t *testing.T) {
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("removing the name removed the file: %v", err)
 	}
-	commandEnv(t, env, "", "show", "mine:v1").oneErrorLine(t, exitFailed, "no such model")
+	commandEnv(t, env, "", "show", "mine:v1").oneErrorLine(t, exitFailed, "there is no model")
 	commandEnv(t, env, "", "show", "smollm2-135m").oneErrorLine(t, exitFailed, "baleen pull smollm2-135m fetches it")
 }
 

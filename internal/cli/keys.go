@@ -65,6 +65,10 @@ func (a *app) keysCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(keys) == 0 {
+				a.note("there are no keys; baleen keys add NAME makes one")
+				return nil
+			}
 			w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tSCOPES\tMADE")
 			for _, k := range keys {

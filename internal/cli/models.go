@@ -594,7 +594,10 @@ func (a *app) cpCommand() *cobra.Command {
 					return err
 				}
 			}
-			return st.Copy(args[0], args[1])
+			if err := st.Copy(args[0], args[1]); err != nil {
+				return a.notHere(st, args[0], err)
+			}
+			return nil
 		},
 	}
 }

@@ -75,6 +75,9 @@ func (f *runFlags) runArgs(st *store.Store, args []string, def string) (modelArg
 	case len(args) == 0:
 		return def, "", false, nil
 	case len(args) == 2:
+		if _, err := st.Resolve(args[0]); errors.Is(err, store.ErrNotFound) && !strings.ContainsAny(args[1], " \n") {
+			f.twoWords = strings.Join(args, " ")
+		}
 		return args[0], args[1], true, nil
 	}
 	switch _, err = st.Resolve(args[0]); {
@@ -203,11 +206,11 @@ func (a *app) noModel(st *store.Store, arg string, oneWord bool, err error) erro
 	switch {
 	case errors.As(err, &misspelt):
 	case meansFile(arg):
-		err = fmt.Errorf("%w: there is no file or folder %s", store.ErrNotFound, arg)
+		err = missingError(fmt.Sprintf("there is no file or folder %s", arg))
 	case isPrompt(arg): // the first of two arguments
 		return usagef("%q is no model; a prompt stands in quotes", arg)
 	default:
-		err = fmt.Errorf("%w: %q is not on this machine%s", store.ErrNotFound, arg, a.have(st))
+		err = missingError(fmt.Sprintf("there is no model %q on this machine, which has %s", arg, a.have(st)))
 		if pullable && perr == nil {
 			hints = append(hints, "to fetch it: baleen pull "+arg)
 		}
@@ -221,11 +224,19 @@ func (a *app) noModel(st *store.Store, arg string, oneWord bool, err error) erro
 	return fmt.Errorf("%w (%s)", err, strings.Join(hints, "; "))
 }
 
+// missingError is a store.ErrNotFound in words of its own.
+type missingError string
+
+func (e missingError) Error() string { return string(e) }
+
+// Is makes it an ErrNotFound.
+func (e missingError) Is(target error) bool { return target == store.ErrNotFound }
+
 // have names the models that are here.
 func (a *app) have(st *store.Store) string {
 	list, err := st.List()
 	if err != nil {
-		return ""
+		return "others perhaps"
 	}
 	var names []string
 	for _, m := range list {
@@ -236,11 +247,11 @@ func (a *app) have(st *store.Store) string {
 	const most = 6
 	switch n := len(names); {
 	case n == 0:
-		return ", which has no models yet"
+		return "none yet"
 	case n > most:
-		return fmt.Sprintf(", which has %s and %d more", strings.Join(names[:most], ", "), n-most)
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
 	}
-	return ", which has " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
 
 // byName reports whether a model was named as the store and servers know it, and not by a path.

@@ -76,8 +76,8 @@ func TestUnknownNamesAreNoPrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for word, want := range map[string]string{
-		"mistral":             `no such model: "mistral" is not on this machine, which has no models yet (to fetch it: baleen pull mistral; to say it as a prompt: baleen run -p mistral)`,
-		"llama3:8b":           `"llama3:8b" is not on this machine`,
+		"mistral":             `there is no model "mistral" on this machine, which has none yet (to fetch it: baleen pull mistral; to say it as a prompt: baleen run -p mistral)`,
+		"llama3:8b":           `there is no model "llama3:8b" on this machine`,
 		"hello":               "baleen run -p hello",
 		"smolm2-135m":         `there is no model "smolm2-135m"; did you mean "smollm2-135m"? (to say it as a prompt: baleen run -p smolm2-135m)`,
 		"smollm2":             `did you mean "smollm2-135m"?`,
@@ -102,6 +102,7 @@ func TestUnknownNamesAreNoPrompts(t *testing.T) {
 			}
 		}
 	}
+	command(t, "", "run", "hello", "world").oneErrorLine(t, exitFailed, `a prompt stands in quotes: baleen run "hello world"`)
 	command(t, "", "run", "hello,", "world").oneErrorLine(t, exitUsage, `"hello," is no model; a prompt stands in quotes`)
 }
 

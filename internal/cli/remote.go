@@ -250,6 +250,10 @@ func (a *app) psCommand() *cobra.Command {
 			if asJSON {
 				return a.writeJSON(out)
 			}
+			if len(out.Models) == 0 {
+				a.note("the server has no model loaded; it loads one with the first request for it")
+				return nil
+			}
 			w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tMEMORY\tCONTEXT\tREQUESTS\tUNTIL")
 			for _, m := range out.Models {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/config"
+	"github.com/baleenrun/baleen/internal/store"
 )
 
 // runFlags are the flags of "run".
@@ -21,6 +22,7 @@ type runFlags struct {
 	model, hfRepo string // of --model and --hf-repo
 	prompt, file  string // of --prompt and --file
 	oneWord       bool   // a lone argument that may have been meant as a prompt names the model
+	twoWords      string // two arguments that may have been meant as a prompt
 	system        string
 	raw           bool
 	think         string // of --think
@@ -178,6 +180,9 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	f.interactive = !has
 	began := time.Now()
 	spec, err := a.locateSpec(ctx, st, name, f.oneWord)
+	if f.twoWords != "" && errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w; a prompt stands in quotes: baleen run %q", err, f.twoWords)
+	}
 	if err != nil {
 		return err
 	}
