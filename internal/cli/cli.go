@@ -244,7 +244,11 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.Flags().Bool("version", false, "print the version")
 	root.SuggestionsMinimumDistance = 2
-	usage := strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", helpWidth))
+	cobra.AddTemplateFunc("valueWords", valueWords)
+	usage := strings.NewReplacer(
+		".LocalFlags.FlagUsages", fmt.Sprintf("valueWords (.LocalFlags.FlagUsagesWrapped %d)", helpWidth),
+		".InheritedFlags.FlagUsages", fmt.Sprintf("valueWords (.InheritedFlags.FlagUsagesWrapped %d)", helpWidth),
+	).Replace(root.UsageTemplate())
 	root.SetUsageTemplate(strings.TrimRight(usage, "\n") + "\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{nearFlag(cmd, flagError(err))} })
 	help := root.HelpFunc()
@@ -284,6 +288,30 @@ func (a *app) rootCommand() *cobra.Command {
 // environmentTopic is the help about variables.
 func environmentTopic() *cobra.Command {
 	return &cobra.Command{Use: "environment", Short: "Settings by environment variables", Long: config.Help(helpWidth)}
+}
+
+var flagOfType = regexp.MustCompile(`(?m)^( +(?:-\w, +)?--[\w-]+ )(stringArray|strings|string|ints|int|uint|float32|float|duration)(\s|\[|$)`)
+
+// valueWords writes what a flag takes as the texts do, in place of Go's types.
+func valueWords(usage string) string {
+	words := map[string]string{"int": "N", "ints": "N,...", "uint": "N", "float": "X", "float32": "X", "duration": "TIME"}
+	return flagOfType.ReplaceAllStringFunc(usage, func(s string) string {
+		m := flagOfType.FindStringSubmatch(s)
+		word, ok := words[m[2]]
+		switch {
+		case ok:
+		case strings.Contains(m[1], "--file"), strings.Contains(m[1], "-file"), strings.Contains(m[1], "--socket"), strings.Contains(m[1], "--tls"), strings.Contains(m[1], "--reference"), strings.Contains(m[1], "--plot"):
+			word = "FILE"
+		case strings.Contains(m[1], "--model "):
+			word = "MODEL"
+		default:
+			word = "TEXT"
+		}
+		if m[3] == "[" { // a value that may be left out
+			return m[1] + word + m[3]
+		}
+		return m[1] + word + strings.Repeat(" ", max(0, len(m[2])-len(word))) + m[3]
+	})
 }
 
 // helpWidth is the width of a terminal that nobody has made wider.

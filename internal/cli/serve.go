@@ -150,7 +150,8 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringVar(&f.logFormat, "log-format", "text", "text, or json with times in seconds")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.keepAlive.d = 5 * time.Minute
-	fs.Var(&f.keepAlive, "keep-alive", "how long an unused model stays loaded, such as 30s; 0: not at all; -1: for good (default: 5m)")
+	fs.Var(&f.keepAlive, "keep-alive", "how long an unused model stays loaded, such as 30s; 0: not at all; -1: for good")
+	fs.Lookup("keep-alive").DefValue = "5m"
 	fs.DurationVar(&f.timeout, "timeout", time.Hour, "longest time that a request may take; 0: no limit")
 	fs.DurationVar(&f.grace, "grace", 5*time.Minute, "how long running answers may take after the server was told to stop")
 	fs.StringVar(&f.memory, "max-memory", "", "memory that models may take together, such as 8GiB (default: what is free at the start, but for a quarter of it or 512 MiB, which are for requests)")
