@@ -152,10 +152,17 @@ func (o *Options) env(name string) string {
 	return ""
 }
 
-// Open opens a model: a name of the catalog or of a model on this machine, an address such as ORG/REPO:QUANTIZATION
-// at Hugging Face, a GGUF file, or a folder. What is not here is fetched; what memory cannot hold is refused with a
-// *NoMemoryError. options may be nil. ctx bounds the opening alone. The model is a Runtime's only one and takes it
-// along when it is closed.
+// Open opens a model. nameOrPath is one of
+//
+//	qwen2.5-coder-0.5b            a name of the catalog (see Catalog), or of a model on this machine (see Runtime.List)
+//	./model.gguf, ./folder        a GGUF file, or a folder with safetensors
+//	hf:ORG/REPO[:QUANTIZATION]    a model at Hugging Face
+//	ollama:NAME[:TAG]             a model of the Ollama registry
+//	https://HOST/FILE.gguf        a GGUF file at any address
+//
+// What is not here is fetched; what memory cannot hold is refused with a *NoMemoryError, and what there is not with
+// an *UnknownModelError. options may be nil. ctx bounds the opening alone. The model is a Runtime's only one and
+// takes it along when it is closed.
 func Open(ctx context.Context, nameOrPath string, options *Options) (*Model, error) {
 	r, err := NewRuntime(options)
 	if err != nil {

@@ -346,9 +346,8 @@ func Catalog() []Stored {
 	return out
 }
 
-// Pull fetches a model, if it is not here, and returns its path: a name of the catalog, ORG/REPO[:QUANTIZATION] at
-// Hugging Face, ollama:NAME[:TAG], or an https address of a GGUF file. Checksums are checked; a download that was
-// cut off continues. Options.Progress is told.
+// Pull fetches a model, if it is not here, and returns its path. name is as for Open; ORG/REPO and NAME:TAG alone
+// will do. Checksums are checked; a download that was cut off continues. Options.Progress is told.
 func (r *Runtime) Pull(ctx context.Context, name string) (path string, err error) {
 	if err := r.alive(ctx); err != nil {
 		return "", err

@@ -187,6 +187,38 @@ func TestPipIsNotRun(t *testing.T) {
 	}
 }
 
+// TestAddressesAreFetched: what stands in Open's document is asked of the server that the options name, and Pull takes it
+// without a prefix, too.
+func TestAddressesAreFetched(t *testing.T) {
+	asked := make(chan string, 100)
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		http.NotFound(w, r)
+	}))
+	defer hub.Close()
+	r := newRuntime(t, baleen.Options{HFEndpoint: hub.URL})
+	for name, fetch := range map[string]func() error{
+		"Open": func() error { _, err := r.Open(t.Context(), "hf:org/tiny:Q8_0"); return err },
+		"Pull": func() error { _, err := r.Pull(t.Context(), "org/tiny:Q8_0"); return err },
+	} {
+		if err := fetch(); err == nil || !strings.HasPrefix(err.Error(), "baleen: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(asked) == 0 {
+			t.Fatalf("%s: nobody was asked", name)
+		}
+		for len(asked) > 0 {
+			if path := <-asked; !strings.Contains(path, "org/tiny") {
+				t.Errorf("%s: asked for %s", name, path)
+			}
+		}
+	}
+	var unknown *baleen.UnknownModelError
+	if _, err := r.Pull(t.Context(), "smolm2-135m"); !errors.As(err, &unknown) || len(unknown.Near) == 0 || len(asked) != 0 {
+		t.Errorf("a misspelt name: %v", err)
+	}
+}
+
 // TestNothingIsReadFromTheEnvironment: a variable of the command line changes what FromEnv returns and nothing else.
 func TestNothingIsReadFromTheEnvironment(t *testing.T) {
 	t.Setenv("BALEEN_CONTEXT", "128")
