@@ -136,9 +136,11 @@ func (f *Fetcher) findPip(ctx context.Context, venv string) ([]string, error) {
 			return c, nil
 		}
 	}
-	tried = append(tried, "python3 -m venv")
-	if pip, err := pipOfVenv(ctx, venv); err == nil {
-		return pip, nil
+	if f.Pip == nil {
+		tried = append(tried, "python3 -m venv")
+		if pip, err := pipOfVenv(ctx, venv); err == nil {
+			return pip, nil
+		}
 	}
 	return nil, fmt.Errorf("no pip on this machine (tried %s)", strings.Join(tried, ", "))
 }
