@@ -46,7 +46,7 @@ func (d *dialect) Routes() []server.Route {
 	run := func(path, summary string, body fields.ObjectTable, handle func(http.ResponseWriter, *http.Request) error, doc string, objects ...fields.ObjectTable) server.Route {
 		return server.Route{
 			Method: "POST", Path: path, Scope: auth.Infer, Summary: summary, Body: body, Objects: objects, Answers: []int{404}, Handle: handle, Doc: doc + runDoc,
-			Answer: fields.Either{finalOut{}, []finalOut{}, map[string]any{}}, Piece: fields.Either{pieceOut{}, finalOut{}, map[string]any{}, errorAnswer{}}, Stream: "text/event-stream",
+			Answer: fields.Either{finalOut{}, []finalOut{}, map[string]any{}, []map[string]any{}}, Piece: fields.Either{pieceOut{}, finalOut{}, map[string]any{}, errorAnswer{}}, Stream: "text/event-stream",
 		}
 	}
 	model := []server.Parameter{{Name: "model", Type: fields.String(), Doc: "name of the model; not given: the one that requests without a name get"}}

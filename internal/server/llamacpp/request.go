@@ -70,7 +70,7 @@ func runFields() []fields.Field[request] {
 			t := float32(max(0, v.Float()))
 			s.Temperature = &t
 		}),
-		sampling("top_k", whole(-anyInt, anyInt), "draw from the k most probable tokens; 0 or less: from all", func(s *chat.Sampling, v fields.Value) { k := max(0, v.Truncated()); s.TopK = &k }),
+		sampling("top_k", whole(-math.MaxInt32, math.MaxInt32), "draw from the k most probable tokens; 0 or less: from all", func(s *chat.Sampling, v fields.Value) { k := max(0, v.Truncated()); s.TopK = &k }),
 		sampling("top_p", fields.Number(0, 1e4), "draw from the most probable tokens that have this probability together; 1 or more: from all", func(s *chat.Sampling, v fields.Value) {
 			p := float32(min(1, v.Float()))
 			s.TopP = &p
@@ -81,7 +81,7 @@ func runFields() []fields.Field[request] {
 			s.TypicalP = &p
 		}),
 		sampling("repeat_penalty", fields.Number(0, 1e4), "divides the scores of tokens that came up lately; 1: off", func(s *chat.Sampling, v fields.Value) { s.RepetitionPenalty = v.Float32() }),
-		sampling("repeat_last_n", whole(-1, anyInt), "how many tokens back repeat_penalty looks; -1: all; 0: it is off", func(s *chat.Sampling, v fields.Value) {
+		sampling("repeat_last_n", whole(-1, math.MaxInt32), "how many tokens back repeat_penalty looks; -1: all; 0: it is off", func(s *chat.Sampling, v fields.Value) {
 			n := v.Truncated()
 			s.RepeatLastN = &n
 		}),

@@ -311,7 +311,7 @@ type chunkChoice struct {
 type chunk struct {
 	completionHead
 	Choices []chunkChoice `json:"choices"`
-	Usage   *usage        `json:"usage"`
+	Usage   *usage        `json:"usage,omitempty"` // of the last chunk, where asked for: clients of llama.cpp take one with null for it
 	Tier    string        `json:"service_tier"`
 	Print   string        `json:"system_fingerprint"`
 }

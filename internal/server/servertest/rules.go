@@ -3,6 +3,7 @@ package servertest
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -55,8 +56,29 @@ func LastTurn(prompt string) string {
 	return prompt
 }
 
+// told finds what a last turn tells to write: CALL<<name {"a": 1}>> a call, SAY<<text>> a text.
+var told = regexp.MustCompile(`(?s)(CALL|SAY)<<(.*?)>>`)
+
+// behind is what of a text is not yet there at a prompt's end, which has its begin where a call is forced.
+func behind(prompt, text string) string {
+	for n := len(text); n > 0; n-- {
+		if strings.HasSuffix(prompt, text[:n]) {
+			return text[n:]
+		}
+	}
+	return text
+}
+
 // Demo is a script for tests with real clients: words in the last turn say what to write.
 func Demo(prompt string) string {
+	last := LastTurn(prompt)
+	if m := told.FindStringSubmatch(last); m != nil && !strings.Contains(last, "<tool_response>") {
+		if m[1] == "SAY" {
+			return m[2]
+		}
+		name, arguments, _ := strings.Cut(m[2], " ")
+		return behind(prompt, ToolCall(name, arguments))
+	}
 	var count strings.Builder
 	for i := 1; i <= 400; i++ {
 		fmt.Fprintf(&count, "%d ", i)

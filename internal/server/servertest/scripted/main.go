@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,7 +45,7 @@ func main() {
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "address to listen on")
 	flag.StringVar(&o.rules, "rules", "", "JSON file of rules; none: the rules of the tests")
 	flag.StringVar(&o.record, "record", "", "folder that keeps requests, prompts and answers")
-	flag.StringVar(&o.name, "name", "scripted", "name of the model")
+	flag.StringVar(&o.name, "name", "scripted", "name of the model; without -store several, with commas between")
 	flag.StringVar(&o.key, "api-key", "", "key that requests must bring; none: no key is needed")
 	flag.BoolVar(&o.store, "store", false, "take changes of models, in a folder that goes when the server ends; nothing is fetched")
 	flag.IntVar(&o.context, "context", 1<<20, "tokens that the model takes")
@@ -65,7 +66,11 @@ func (offline) RoundTrip(*http.Request) (*http.Response, error) {
 // catalog is what the server has: one model, and with a store those that clients make of it.
 func catalog(o options, dir, path string) (chat.Catalog, modeladmin.Keeper, error) {
 	if !o.store {
-		return servertest.Names{{Name: o.name, Path: path}}, nil, nil
+		var names servertest.Names
+		for name := range strings.SplitSeq(o.name, ",") {
+			names = append(names, chat.Spec{Name: name, Path: path})
+		}
+		return names, nil, nil
 	}
 	st := store.Open(filepath.Join(dir, "store"))
 	c := models.New(st)
