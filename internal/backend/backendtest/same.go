@@ -20,9 +20,12 @@ var Formats = []quant.Type{
 // it names the first operation whose values do.
 func Same(t *testing.T, reference, b Maker) {
 	for _, typ := range Formats {
-		for _, p := range Plans(typ) {
-			t.Run(fmt.Sprintf("%s/%v", p.Family, typ), func(t *testing.T) { samePlan(t, reference, b, p) })
-		}
+		t.Run(typ.String(), func(t *testing.T) {
+			t.Parallel()
+			for _, p := range Plans(typ) {
+				t.Run(p.Family, func(t *testing.T) { samePlan(t, reference, b, p) })
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/baleenrun/baleen/internal/backend/cuda/driver"
 	"github.com/baleenrun/baleen/internal/backend/cuda/kernels"
@@ -56,20 +57,34 @@ func (e *exec) kernel(unit, name string) (*driver.Function, error) {
 	return f, nil
 }
 
+var building sync.Mutex
+
 // binary returns a unit's code for the device: from the cache on disk, or compiled and put there. A file that cannot be
 // written, or that is damaged, costs the time of compiling and nothing else.
 func (e *exec) binary(unit string) ([]byte, error) {
-	ptx, err := kernels.PTX(unit)
+	building.Lock() // once for all models of the process
+	defer building.Unlock()
+	image := kernels.Images[0]
+	for _, i := range kernels.Images {
+		if i <= e.info.Capability {
+			image = i
+		}
+	}
+	packed, err := kernels.Packed(unit, image)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(fmt.Appendf(ptx, "\n%d %d", e.info.Driver, e.info.Capability))
+	sum := sha256.Sum256(fmt.Appendf(packed[:len(packed):len(packed)], "\n%d %d", e.info.Driver, e.info.Capability))
 	path := ""
 	if dir := cacheDir(); dir != "" {
 		path = filepath.Join(dir, unit+"-"+hex.EncodeToString(sum[:16]))
 		if b, err := readChecked(path); err == nil {
 			return b, nil
 		}
+	}
+	ptx, err := kernels.PTX(unit, image)
+	if err != nil {
+		return nil, err
 	}
 	b, err := e.c.Build(ptx)
 	if err != nil {

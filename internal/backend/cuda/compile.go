@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/baleenrun/baleen/internal/backend/cuda/driver"
@@ -12,18 +13,23 @@ import (
 // compiler turns operations into launches.
 type compiler struct {
 	*exec
-	gathered bool     // after Gather
-	quant    plan.Val // what the buffer of quantized activations holds at this point; width 0: nothing
-	next     plan.Op  // the operation after this one
+	gathered bool      // after Gather
+	quant    plan.Val  // what the buffer of quantized activations holds at this point; width 0: nothing
+	ops      []plan.Op // what comes after the operation
+	residual *plan.Add // done by the norm that comes next
+	skip     int       // operations that are done already
+	opName   string    // what launches are made for
 }
 
 func (e *exec) compile() error {
 	c := &compiler{exec: e}
 	for i, op := range e.plan.Ops {
-		c.next = nil
-		if i+1 < len(e.plan.Ops) {
-			c.next = e.plan.Ops[i+1]
+		if c.skip > 0 { // done with the operation before
+			c.skip--
+			continue
 		}
+		c.ops = e.plan.Ops[i+1:]
+		c.opName = strings.TrimPrefix(fmt.Sprintf("%T", op), "*plan.")
 		if err := c.op(op); err != nil {
 			return fmt.Errorf("operation %d (%T): %w", i, op, err)
 		}
@@ -54,11 +60,23 @@ func (c *compiler) op(op plan.Op) error {
 	case *plan.HeadMatMul:
 		err = c.headMatMul(o)
 	case *plan.RopeOp:
+		if k, s := c.ropeStored(o); s != nil {
+			c.skip = 2
+			return c.ropeStore(o, k, s)
+		}
 		err = c.rope(o)
 	case *plan.StoreKV:
 		err = c.storeKV(o)
 	case *plan.Attention:
-		err = c.attention(o)
+		made, err = c.attention(o)
+	case *plan.Add:
+		if len(c.ops) > 0 {
+			if n, ok := c.ops[0].(*plan.Norm); ok && n.In == o.Out && n.Heads == 1 {
+				c.residual = o
+				break
+			}
+		}
+		made, err = c.elementOp(op)
 	case *plan.Router:
 		err = c.router(o)
 	case *plan.Experts:
@@ -97,7 +115,7 @@ func (l launcher) run(gx, gy, gz, threads, shared int) error {
 	return l.f.Launch(gx, gy, gz, threads, shared, l.params)
 }
 
-func (c *compiler) pass(p pass) { c.passes = append(c.passes, p) }
+func (c *compiler) pass(run func(b bucket) error) { c.passes = append(c.passes, pass{c.opName, run}) }
 
 // rows returns the address of the number of rows, and what it is at most in a bucket.
 func (c *compiler) rows() (uint64, func(b bucket) int) {
@@ -113,7 +131,10 @@ func (e *exec) quantizedAt(q quantized) kernels.Quantized {
 
 // wanted reports whether the next operation multiplies v by quantized weights, so that who writes v may quantize it too.
 func (c *compiler) wanted(v plan.Val) bool {
-	m, ok := c.next.(*plan.MatMul)
+	if len(c.ops) == 0 {
+		return false
+	}
+	m, ok := c.ops[0].(*plan.MatMul)
 	return ok && m.In == v && v.Width%32 == 0 && c.anyQuantized(m.W)
 }
 
@@ -243,9 +264,15 @@ func (c *compiler) norm(o *plan.Norm) (made plan.Val, err error) {
 		return 0
 	}
 	p.WStep, p.BStep = each(o.W), each(o.B)
+	if r := c.residual; r != nil {
+		p.Add, p.AddStride = c.val(r.In)
+		p.AddScale = r.Scale
+		c.residual = nil
+	}
 	if c.wanted(o.Out) && (o.Heads == 1 || n%32 == 0) {
 		p.Q, made = c.quantizedAt(c.act), o.Out
 	}
+	divided := p.Add == 0 && n >= 1024 && !overlaps(o.In, o.Out)
 	count, most := c.rows()
 	p.Rows = count
 	l, err := c.launcher("elementwise", "norm", unsafe.Pointer(p))
@@ -257,14 +284,19 @@ func (c *compiler) norm(o *plan.Norm) (made plan.Val, err error) {
 		if most(b) == 0 {
 			return nil
 		}
-		return l.run(o.Heads, most(b), 1, size, 4*n)
+		// Few rows leave most of the device idle: each is divided, unless it is written to where it is read from.
+		parts := 1
+		if divided && o.Heads*most(b) <= 16 {
+			parts = 8
+		}
+		return l.run(o.Heads, most(b), parts, size, 4*n)
 	})
 	return made, nil
 }
 
-func (c *compiler) rope(o *plan.RopeOp) error {
+func (c *compiler) ropeArgs(o *plan.RopeOp) kernels.Rope {
 	pairs := len(c.plan.Ropes[o.Rope].InvFreq)
-	p := &kernels.Rope{
+	p := kernels.Rope{
 		Pos: c.in(c.inputs.pos), Cos: uint64(c.at(c.ropes[o.Rope])), Heads: int32(o.Heads), HeadDim: int32(o.HeadDim),
 		Off: int32(o.Off), Pairs: int32(pairs),
 	}
@@ -273,13 +305,54 @@ func (c *compiler) rope(o *plan.RopeOp) error {
 	if o.Interleaved {
 		p.Interleaved = 1
 	}
-	count, most := c.rows()
-	p.Rows = count
-	l, err := c.launcher("elementwise", "rope", unsafe.Pointer(p))
+	p.Rows, _ = c.rows()
+	return p
+}
+
+func (c *compiler) rope(o *plan.RopeOp) error {
+	p := c.ropeArgs(o)
+	l, err := c.launcher("attention", "rope", unsafe.Pointer(&p))
 	if err != nil {
 		return err
 	}
-	c.pass(func(b bucket) error { return l.run(blocks(o.Heads*pairs), most(b), 1, threads, 0) })
+	c.pass(func(b bucket) error { return l.run(blocks(o.Heads*int(p.Pairs)), b.rows, 1, threads, 0) })
+	return nil
+}
+
+// ropeStored returns the rotation of keys and their storing where these follow the rotation of queries.
+func (c *compiler) ropeStored(q *plan.RopeOp) (*plan.RopeOp, *plan.StoreKV) {
+	if len(c.ops) < 2 {
+		return nil, nil
+	}
+	k, ok := c.ops[0].(*plan.RopeOp)
+	s, also := c.ops[1].(*plan.StoreKV)
+	if !ok || !also || k.X != s.K || k.X == q.X {
+		return nil, nil
+	}
+	if l := c.groups[s.Group].layers[s.Layer]; k.HeadDim != l.KDim || k.Heads != l.Heads || overlaps(q.X, s.K) || overlaps(q.X, s.V) {
+		return nil, nil
+	}
+	return k, s
+}
+
+func overlaps(a, b plan.Val) bool {
+	return a.Buf == b.Buf && a.Off < b.Off+b.Width && b.Off < a.Off+a.Width
+}
+
+// ropeStore turns queries and keys and stores keys and values at once.
+func (c *compiler) ropeStore(q, k *plan.RopeOp, s *plan.StoreKV) error {
+	p := &kernels.RopeStore{Q: c.ropeArgs(q), K: c.ropeArgs(k), Store: c.storeArgs(s)}
+	l := c.groups[s.Group].layers[s.Layer]
+	width := q.Heads*int(p.Q.Pairs) + l.Heads*(l.KDim-int(p.K.Pairs))
+	if !l.VInK {
+		width += l.Heads * l.VDim
+	}
+	f, err := c.launcher("attention", c.kv("rope_store"), unsafe.Pointer(p))
+	if err != nil {
+		return err
+	}
+	c.overwritten([]plan.Val{q.X, k.X})
+	c.pass(func(b bucket) error { return f.run(blocks(width), b.rows, 1, threads, 0) })
 	return nil
 }
 
@@ -313,26 +386,29 @@ func (c *compiler) tables(group int) kernels.Tables {
 	return kernels.Tables{Pages: c.in(c.inputs.tables + group*c.inputs.tableWords), Stride: c.in(inStride)}
 }
 
-func (c *compiler) storeKV(o *plan.StoreKV) error {
+func (c *compiler) storeArgs(o *plan.StoreKV) kernels.Store {
 	l := c.groups[o.Group].layers[o.Layer]
-	p := &kernels.Store{
+	p := kernels.Store{
 		Pos: c.in(c.inputs.pos), Seq: c.in(c.inputs.seq), Tables: c.tables(o.Group), Base: c.layerBase(o.Group, l),
 		PageBytes: int64(l.bytes), Heads: int32(l.Heads), KDim: int32(l.KDim), VDim: int32(l.VDim),
 		HeadBytes: int32(l.headBytes), VOff: int32(l.vOff),
 	}
 	p.K, p.KStride = c.val(o.K)
-	width := l.Heads * l.KDim
 	if !l.VInK {
 		p.V, p.VStride = c.val(o.V)
-		width = max(width, l.Heads*l.VDim)
 	}
-	count, most := c.rows()
-	p.Rows = count
-	f, err := c.launcher("attention", c.kv("store_kv"), unsafe.Pointer(p))
+	p.Rows, _ = c.rows()
+	return p
+}
+
+func (c *compiler) storeKV(o *plan.StoreKV) error {
+	p := c.storeArgs(o)
+	f, err := c.launcher("attention", c.kv("store_kv"), unsafe.Pointer(&p))
 	if err != nil {
 		return err
 	}
-	c.pass(func(b bucket) error { return f.run(blocks(width), most(b), 1, threads, 0) })
+	width := int(max(p.Heads*p.KDim, p.Heads*p.VDim))
+	c.pass(func(b bucket) error { return f.run(blocks(width), b.rows, 1, threads, 0) })
 	return nil
 }
 
@@ -352,7 +428,7 @@ func sharedHeads(group int) int {
 
 // A split says how attention is divided.
 type split struct {
-	queries int // of a block of threads: 1 or 8
+	queries int // of a block of threads: 1, 4 or 8
 	heads   int // of one tile that a block takes
 	rows    int // of a tile
 	parts   int // chunks with results of their own; 0: a block of threads walks all chunks
@@ -371,11 +447,14 @@ func splitFor(b bucket, heads, group, window, vdim, cores int) split {
 	if heads/shared*tiles >= 2*cores {
 		return s
 	}
-	if 4*b.rows*heads*chunks*(vdim+2) > maxParts {
+	if 4*b.rows*heads*chunks*(vdim+2) > maxParts { // there is no room for more
 		return s
 	}
-	if b.rows*heads*chunks <= 8*cores {
+	switch {
+	case b.rows*heads*chunks <= 2*cores:
 		s = split{queries: 1, heads: 1, rows: 1}
+	case shared == 4 || shared == 3:
+		s.queries, s.rows = 4, 1
 	}
 	if chunks > 1 {
 		s.parts = chunks
@@ -383,7 +462,7 @@ func splitFor(b bucket, heads, group, window, vdim, cores int) split {
 	return s
 }
 
-func (c *compiler) attention(o *plan.Attention) error {
+func (c *compiler) attention(o *plan.Attention) (quantized plan.Val, err error) {
 	l := c.groups[o.Group].layers[o.Layer]
 	window := c.plan.Groups[o.Group].Window
 	if o.Window > 0 && (window == 0 || o.Window < window) {
@@ -400,17 +479,18 @@ func (c *compiler) attention(o *plan.Attention) error {
 	if l.VInK {
 		p.VInK = 1
 	}
-	one, err := c.kernel("attention", c.kv("attend")+"_1")
-	if err != nil {
-		return err
+	if c.wanted(o.Out) && l.VDim%32 == 0 {
+		p.Quantized, quantized = c.quantizedAt(c.act), o.Out
 	}
-	eight, err := c.kernel("attention", c.kv("attend")+"_8")
-	if err != nil {
-		return err
+	attend := map[int]*driver.Function{}
+	for _, n := range []int{1, 4, 8} {
+		if attend[n], err = c.kernel("attention", fmt.Sprintf("%s_%d", c.kv("attend"), n)); err != nil {
+			return quantized, err
+		}
 	}
 	merge, err := c.kernel("attention", "attend_merge")
 	if err != nil {
-		return err
+		return quantized, err
 	}
 	made := map[split][2]*kernels.Attend{} // parameters of the divisions in use
 	group := o.Heads / l.Heads
@@ -420,6 +500,7 @@ func (c *compiler) attention(o *plan.Attention) error {
 		if !ok {
 			t := tilesOf(s.rows)
 			a := p
+			a.Ring = int32(ringPages(l.KVLayer, c.elem))
 			a.Rows, a.Tiles, a.PerTile, a.Chunks = c.in(inTiles+t), c.in(c.inputs.tiles[t]), int32(s.heads), int32(s.parts)
 			if s.parts > 0 {
 				a.Split = 1
@@ -429,10 +510,7 @@ func (c *compiler) attention(o *plan.Attention) error {
 			ps = [2]*kernels.Attend{&a, &m}
 			made[s] = ps
 		}
-		f := launcher{one, unsafe.Pointer(ps[0])}
-		if s.queries > 1 {
-			f.f = eight
-		}
+		f := launcher{attend[s.queries], unsafe.Pointer(ps[0])}
 		// Tiles of several sequences may be more than rows/s.rows: each sequence's last may be short.
 		tiles := min(b.rows, b.rows/s.rows+b.seqs)
 		if err := f.run(o.Heads/s.heads, max(1, s.parts), tiles, 128, attendShared(l.KVLayer, s.queries, c.elem)); err != nil {
@@ -443,13 +521,13 @@ func (c *compiler) attention(o *plan.Attention) error {
 		}
 		return launcher{merge, unsafe.Pointer(ps[1])}.run(o.Heads, b.rows, 1, min(threads, roundUp(l.VDim, 32)), 0)
 	})
-	return nil
+	return quantized, nil
 }
 
 func (c *compiler) router(o *plan.Router) error {
 	r := c.plan.Routes[o.Route]
 	p := &kernels.Route{
-		IDs: uint64(c.at(c.routes[o.Route].ids)), Weights: uint64(c.at(c.routes[o.Route].weights)), Bias: c.vector(o.Bias),
+		IDs: uint64(c.at(c.routes[o.Route].ids)), Weights: uint64(c.exec.at(c.routes[o.Route].weights)), Bias: c.vector(o.Bias),
 		Experts: int32(r.Experts), TopK: int32(r.TopK), Kind: int32(o.Kind), Groups: int32(o.Groups), GroupTopK: int32(o.GroupTopK),
 		NormEps: o.NormEps, Scale: o.Scale,
 	}

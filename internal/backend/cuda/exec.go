@@ -53,8 +53,11 @@ type bucket struct {
 	chunks     int // of the longest sequence's keys
 }
 
-// A pass starts the launches of an operation.
-type pass func(b bucket) error
+// A pass starts a launch or two.
+type pass struct {
+	op  string // for messages and measurements
+	run func(b bucket) error
+}
 
 // graphRows is the largest bucket whose launches are recorded: above it they take less time than the work.
 const graphRows = 64
@@ -125,6 +128,7 @@ func (e *exec) allocate() error {
 		b, err = e.c.HostAlloc(n)
 		return b
 	}
+	e.c.Early(e.info)
 	e.weights, e.base = take(e.sizes.weights), take(e.size)
 	e.input = take(4 * int64(e.inputs.words))
 	for i, g := range e.groups {
@@ -217,8 +221,8 @@ func (e *exec) step(b *backend.Batch) error {
 func (e *exec) run(b bucket) error {
 	all := func() error {
 		for _, p := range e.passes {
-			if err := p(b); err != nil {
-				return err
+			if err := p.run(b); err != nil {
+				return fmt.Errorf("%s: %w", p.op, err)
 			}
 		}
 		return nil

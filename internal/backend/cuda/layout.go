@@ -12,6 +12,7 @@ const (
 	tileCols  = 8   // columns of a tile of activations
 	chunkKeys = 512 // keys of a chunk of attention
 	maxParts  = 64 << 20
+	maxSums   = 32 << 20 // of products whose segments are divided
 )
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
@@ -34,6 +35,7 @@ type sizes struct {
 	buffers []int64 // where the plan's buffers lie
 	act     quantized
 	parts   int64
+	sums    int64   // of segments of products
 	ropes   []int64 // cosines; sines follow
 	embeds  map[*plan.Embed]int64
 	routes  []routeAt
@@ -56,7 +58,7 @@ func (r *region) take(n int) int64 {
 type quantized struct{ frag, meta, sums int64 }
 
 func (r *region) quantized(columns, k int) quantized {
-	n := (columns + tileCols - 1) / tileCols * ((k + 31) / 32)
+	n := (columns + tileCols - 1) / tileCols * (roundUp(k, unitWeights) / 32)
 	return quantized{r.take(256 * n), r.take(64 * n), r.take(64 * n)}
 }
 
@@ -231,7 +233,7 @@ func (z *sizes) operations(p *plan.Plan, o backend.Options) {
 			}
 		case *plan.Attention:
 			l := p.Groups[op.Group].Layers[op.Layer]
-			chunks := (p.Context + chunkKeys - 1) / chunkKeys
+			chunks := power((p.Context+chunkKeys-1)/chunkKeys) + 1 // as many as a bucket may have
 			parts = max(parts, min(maxParts, 4*o.MaxRows*op.Heads*chunks*(l.VDim+2)))
 		case *plan.Experts:
 			r := p.Routes[op.Route]
@@ -245,6 +247,9 @@ func (z *sizes) operations(p *plan.Plan, o backend.Options) {
 		z.act = z.quantized(columns, k)
 	}
 	z.parts = z.take(parts)
+	if k > 0 {
+		z.sums = z.take(maxSums)
+	}
 	if x.slots > 0 {
 		cols := x.tiles * tileCols
 		e := &z.experts
@@ -308,6 +313,9 @@ func supportsOp(p *plan.Plan, op plan.Op, shared int) error {
 		return short("a row", 4*op.In.Width/max(1, op.Heads))
 	case *plan.Attention:
 		l := p.Groups[op.Group].Layers[op.Layer]
+		if l.VDim > 512 {
+			return fmt.Errorf("values of %d numbers a head; kernels take 512", l.VDim)
+		}
 		return short("attention", attendShared(l, 8, 4))
 	case *plan.Router:
 		return short("a router", routeShared(p.Routes[op.Route]))
@@ -332,7 +340,20 @@ func supportsOp(p *plan.Plan, op plan.Op, shared int) error {
 func usableShared(shared int) int { return shared - 32<<10 }
 
 func attendShared(l plan.KVLayer, queries, elem int) int {
-	return 4 * queries * (chunkKeys + roundUp(l.KDim, 16/elem) + l.VDim)
+	n := queries * (chunkKeys + 4 + roundUp(l.KDim, 16/elem))
+	n += roundUp(queries*l.VDim, 4)
+	return 4*n + ringPages(l, elem)*valuesOfPage(l, elem)
 }
+
+// valuesOfPage is the size of a page's values of one head, rounded up to what is copied at once.
+func valuesOfPage(l plan.KVLayer, elem int) int {
+	return roundUp(l.VDim, 16/elem) * backend.PageTokens * elem
+}
+
+// ringPages is how many pages of values attention has in shared memory: up to 4.
+func ringPages(l plan.KVLayer, elem int) int {
+	return max(1, min(4, 40<<10/valuesOfPage(l, elem)))
+}
+
 func routeShared(r plan.Route) int      { return 4 * (2*r.Experts + max(r.Experts, r.TopK)) }
 func deltaShared(o *plan.DeltaScan) int { return 4 * o.KDim * (32 + 4) }

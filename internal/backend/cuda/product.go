@@ -13,13 +13,64 @@ import (
 // maxTogether is how many matrices one launch multiplies by.
 const maxTogether = 4
 
-// productShared is the shared memory in which segments' sums meet, for so many columns (float) or tiles of columns (quantized).
+// productShared is the shared memory that a product needs at least, for so many columns (float) or tiles of columns (quantized).
 func productShared(t quant.Type, k, n int) int {
 	segments := (k + 511) / 512
 	if floatBytes(t) > 0 {
 		return segments * n * floatRows * 4
 	}
-	return segments * n * 512
+	return fewShared(t, segments, n, 1)
+}
+
+// stages is how many units each warp of a product with few columns has in shared memory, as in matmul_quant.cu.
+func stages(t quant.Type) int {
+	switch n := packings[t].unitBytes(); {
+	case n <= 2560:
+		return 4
+	case n <= 3456:
+		return 3
+	}
+	return 2
+}
+
+// fewShared is the shared memory of a product with few columns: the warps' units, and two sets of segments' sums.
+func fewShared(t quant.Type, segments, tiles, warps int) int {
+	return warps*stages(t)*packings[t].unitBytes() + 2*segments*tiles*512
+}
+
+// manyShared is the shared memory of a product with many columns: activations of half a unit and units of weights, twice.
+func manyShared(t quant.Type, s shape) int {
+	const half, tiles = 4, 8
+	act := half * tiles * (256 + 64)
+	switch t {
+	case quant.Q4_0, quant.Q5_0, quant.Q2_K, quant.Q3_K, quant.Q6_K: // the sums of activations
+		act += half * tiles * 64
+	}
+	return 2*act + 2*s.groups*packings[t].unitBytes()
+}
+
+// fewWarps chooses the number of warps that share a group's segments: as many as fit, up to 8, with the least left over.
+// 0: not even one fits.
+func fewWarps(t quant.Type, segments, tiles, limit int) int {
+	best, rounds := 0, 0
+	for w := 1; w <= min(8, segments); w++ {
+		if fewShared(t, segments, tiles, w) > limit {
+			break
+		}
+		if r := (segments + w - 1) / w; best == 0 || r < rounds {
+			best, rounds = w, r
+		}
+	}
+	return best
+}
+
+// fewBlocks is how many blocks of threads go through the groups of rows: what a device holds at once, each with as much to do.
+func fewBlocks(groups, others, warps, shared, cores int) int {
+	const warpsOfCore, sharedOfCore = 16, 220 << 10
+	each := max(1, min(warpsOfCore/warps, sharedOfCore/shared))
+	n := max(1, min(groups, cores*each/others))
+	rounds := (groups + n - 1) / n
+	return (groups + rounds - 1) / rounds
 }
 
 // A product is what one launch multiplies.
@@ -41,6 +92,8 @@ type product struct {
 	matrixBytes        int64
 	headTiles          int
 	headInput, headOut int
+
+	sum *plan.Add // of one matrix: the results are added to other values too
 }
 
 // add puts one more matrix into the launch.
@@ -90,6 +143,12 @@ func (c *compiler) matMul(o *plan.MatMul) error {
 				return err
 			}
 		}
+		if len(o.W) == 1 && floatBytes(p.t) == 0 && len(c.ops) > 0 {
+			if a, ok := c.ops[0].(*plan.Add); ok && a.In == o.Out[0] && !overlaps(a.Out, o.Out[0]) && !overlaps(a.Out, o.In) {
+				p.sum, c.skip = a, 1
+				c.overwritten([]plan.Val{a.Out})
+			}
+		}
 		if err := c.product(p); err != nil {
 			return err
 		}
@@ -131,6 +190,7 @@ func (c *compiler) headMatMul(o *plan.HeadMatMul) error {
 
 // product adds the launch.
 func (c *compiler) product(p *product) error {
+	c.opName = fmt.Sprintf("%v %d x %d", p.t, p.groups*map[bool]int{true: floatRows, false: groupRows}[floatBytes(p.t) > 0], p.k)
 	if floatBytes(p.t) > 0 {
 		return c.floatProduct(p)
 	}
@@ -176,25 +236,41 @@ type shape struct {
 }
 
 var (
-	few1  = shape{"few_1", 1, 0}
-	few2  = shape{"few_2", 2, 0}
-	few4  = shape{"few_4", 4, 0}
-	many1 = shape{"many_1", 8, 4}
-	many2 = shape{"many_2", 8, 8}
+	one1   = shape{"one_1", 1, 0}
+	few1   = shape{"few_1", 1, 0}
+	few2   = shape{"few_2", 2, 0}
+	few4   = shape{"few_4", 4, 0}
+	many1  = shape{"many_1", 8, 4}
+	many2  = shape{"many_2", 8, 8}
+	split1 = shape{"split_1", 8, 4}
 )
 
 // shapeFor chooses the way for a number of columns.
-func shapeFor(columns, groups, segments, cores, shared int) shape {
-	fits := func(s shape) bool { return 512*s.tiles*segments <= shared }
+func shapeFor(t quant.Type, columns, groups, segments, cores, shared int) shape {
+	if columns > 32 && manyShared(t, many2) > shared {
+		columns = 32 // a device with little shared memory
+	}
+	fits := func(s shape) bool { return fewWarps(t, segments, s.tiles, shared) >= min(4, segments) }
 	switch {
-	case columns > 64 && (groups+7)/8*((columns+63)/64) >= 2*cores:
-		return many2
 	case columns > 32:
+		// Where rows do not fill the device, segments are divided and their sums added by another kernel.
+		if (groups+3)/4*((columns+63)/64) < 2*cores && 4*segments*columns*groupRows*(groups+3) <= maxSums {
+			return split1
+		}
+		// A core holds 3 blocks of threads of one kind and 2 of the other, which does twice as much in 1.8 times as long.
+		tiles := (columns + 63) / 64
+		waves := func(blocks, each int) int { return (blocks + each*cores - 1) / (each * cores) }
+		if 36*waves((groups+7)/8*tiles, 2) < 30*waves((groups+3)/4*tiles, 3) {
+			return many2
+		}
 		return many1
 	case columns > 16 && fits(few4):
 		return few4
 	case columns > 8 && fits(few2):
 		return few2
+	}
+	if columns == 1 {
+		return one1
 	}
 	return few1
 }
@@ -202,8 +278,12 @@ func shapeFor(columns, groups, segments, cores, shared int) shape {
 func (c *compiler) quantProduct(p *product) error {
 	segments := (p.k + 511) / 512
 	base := kernels.QuantProduct{
-		Cols: p.counter, Expert: p.expert, M: p.m, Q: p.q, MatrixBytes: p.matrixBytes, Blocks: int32(p.k / 32), N: int32(len(p.ws)),
+		Cols: p.counter, Expert: p.expert, M: p.m, Q: p.q, MatrixBytes: p.matrixBytes, Blocks: int32(roundUp(p.k/32, unitWeights/32)), N: int32(len(p.ws)),
 		HeadTiles: int32(p.headTiles), HeadY: int32(p.headOut),
+	}
+	if p.sum != nil {
+		base.Sum, base.SumStride = c.val(p.sum.Out)
+		base.SumScale = p.sum.Scale
 	}
 	type way struct {
 		f *driver.Function
@@ -211,7 +291,7 @@ func (c *compiler) quantProduct(p *product) error {
 		g int // blocks of threads over the rows
 	}
 	ways := map[shape]way{}
-	for _, s := range []shape{few1, few2, few4, many1, many2} {
+	for _, s := range []shape{one1, few1, few2, few4, many1, many2, split1} {
 		f, err := c.kernel(unitOf(p.t), s.kernel)
 		if err != nil {
 			return err
@@ -225,7 +305,14 @@ func (c *compiler) quantProduct(p *product) error {
 				a.M.Groups[i] = int32(w.g * s.groups)
 			}
 		}
+		if s == split1 {
+			a.Part, a.Split, a.PartRows = uint64(c.at(c.sums)), 1, int32(w.g*s.groups*groupRows)
+		}
 		ways[s] = w
+	}
+	add, err := c.kernel(unitOf(p.t), "sum_parts")
+	if err != nil {
+		return err
 	}
 	c.pass(func(b bucket) error {
 		n := p.most(b)
@@ -234,16 +321,25 @@ func (c *compiler) quantProduct(p *product) error {
 		}
 		s := few1
 		if p.expert == 0 && p.heads == 1 {
-			s = shapeFor(n, p.groups, segments, c.info.Cores, c.sharedLimit())
+			s = shapeFor(p.t, n, p.groups, segments, c.info.Cores, c.sharedLimit())
 		}
 		w := ways[s]
-		size, shared := 128, 0
-		if s.groups == 0 {
-			size, shared = 32*min(8, segments), 512*s.tiles*segments
-		}
 		columns := s.tiles * tileCols
-		if err := w.f.Launch(w.g, (n+columns-1)/columns, p.heads, size, shared, unsafe.Pointer(w.p)); err != nil {
+		size, shared, across := 128, manyShared(p.t, s), w.g
+		if s.groups == 0 {
+			warps := fewWarps(p.t, segments, s.tiles, c.sharedLimit())
+			size, shared = 32*warps, fewShared(p.t, segments, s.tiles, warps)
+			across = fewBlocks(w.g, (n+columns-1)/columns*p.heads, warps, shared, c.info.Cores)
+		}
+		deep := p.heads
+		if s == split1 {
+			deep = segments
+		}
+		if err := w.f.Launch(across, (n+columns-1)/columns, deep, size, shared, unsafe.Pointer(w.p)); err != nil {
 			return fmt.Errorf("%q: %w", p.ws[0].Name, err)
+		}
+		if s == split1 {
+			return add.Launch(blocks(int(w.p.PartRows)), n, 1, threads, 0, unsafe.Pointer(w.p))
 		}
 		return nil
 	})
@@ -255,7 +351,7 @@ func (c *compiler) experts(o *plan.Experts) error {
 	r := c.plan.Routes[o.Route]
 	x := &c.sizes.experts
 	count, most := c.rows()
-	ids, weights := uint64(c.at(c.routes[o.Route].ids)), uint64(c.at(c.routes[o.Route].weights))
+	ids, weights := uint64(c.at(c.routes[o.Route].ids)), uint64(c.exec.at(c.routes[o.Route].weights))
 	at := func(off int64) uint64 { return uint64(c.at(off)) }
 	sorted := &kernels.Sort{
 		Rows: count, IDs: ids, Col: at(x.col), Slot: at(x.slot), Expert: at(x.expert), Tiles: at(x.tiles), TopK: int32(r.TopK), Experts: int32(r.Experts),

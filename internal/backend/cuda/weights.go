@@ -28,7 +28,10 @@ func (e *exec) upload() error {
 	u := &uploader{e: e, free: make(chan []byte, 2)}
 	for range 2 {
 		var b []byte
-		err := e.c.Do(func() (err error) { b, err = e.c.HostAlloc(stageBytes); return err })
+		err := e.c.Do(func() (err error) {
+			b, err = e.c.HostAlloc(int(min(stageBytes, max(1<<20, e.sizes.weights))))
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -94,7 +97,7 @@ func (u *uploader) weight(i int) error {
 	if err != nil {
 		return err
 	}
-	if size > stageBytes {
+	if size > len(u.stages[0]) {
 		return fmt.Errorf("weight %q: rows of %d values are too long", w.Name, w.K)
 	}
 	at := u.e.weights + driver.Ptr(u.e.weightAt[i])
@@ -142,7 +145,7 @@ func (u *uploader) vector(i int) error {
 	v := u.e.plan.Vectors[i].Data
 	at := u.e.weights + driver.Ptr(u.e.vectorAt[i])
 	for b := bytesOf(v); len(b) > 0; {
-		n := min(len(b), stageBytes)
+		n := min(len(b), len(u.stages[0]))
 		if err := u.room(at, n); err != nil {
 			return err
 		}

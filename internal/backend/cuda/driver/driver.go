@@ -26,7 +26,7 @@ var functions = []string{
 	"cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuMemHostAlloc", "cuMemFreeHost",
 	"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",
 	"cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction",
-	"cuLaunchKernel", "cuFuncSetAttribute", "cuGetErrorName", "cuGetErrorString",
+	"cuLaunchKernel", "cuLaunchKernelEx", "cuFuncSetAttribute", "cuGetErrorName", "cuGetErrorString",
 	"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy",
 	"cuGraphDestroy", "cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkComplete", "cuLinkDestroy",
 }
@@ -195,6 +195,25 @@ type Context struct {
 	word   uint64
 	word2  uint64
 	params [1]unsafe.Pointer
+	config launchConfig
+	attr   launchAttribute
+	early  bool // a launch may begin while the one before it ends
+}
+
+// launchConfig and launchAttribute are the driver's structures.
+type launchConfig struct {
+	grid, block [3]uint32
+	shared      uint32
+	stream      uintptr
+	attrs       unsafe.Pointer
+	count       uint32
+}
+
+type launchAttribute struct {
+	id    uint32
+	_     uint32
+	value uint32
+	_     [15]uint32
 }
 
 // NewContext starts a thread for device i.
@@ -413,6 +432,8 @@ type Function struct {
 	c      *Context
 	handle uintptr
 	launch uintptr
+
+	launchEx uintptr
 }
 
 // Function finds a kernel, and lets its blocks of threads have `shared` bytes of dynamic shared memory.
@@ -422,7 +443,7 @@ func (m *Module) Function(name string, shared int) (*Function, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	runtime.KeepAlive(s)
-	f := &Function{name, m.c, uintptr(m.c.word), m.c.l.byName["cuLaunchKernel"]}
+	f := &Function{name, m.c, uintptr(m.c.word), m.c.l.byName["cuLaunchKernel"], m.c.l.byName["cuLaunchKernelEx"]}
 	const maxDynamicShared = 8
 	if err := m.c.l.call("cuFuncSetAttribute", f.handle, maxDynamicShared, uintptr(shared)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -430,15 +451,36 @@ func (m *Module) Function(name string, shared int) (*Function, error) {
 	return f, nil
 }
 
+// Early lets launches begin while those before them end, on devices of capability 9.0 and drivers that record such launches:
+// every kernel waits by itself before it uses what others made.
+func (c *Context) Early(in Info) bool {
+	c.early = in.Capability >= 90 && in.Driver >= 12030
+	const programmaticSerialization = 6
+	c.attr = launchAttribute{id: programmaticSerialization, value: 1}
+	return c.early
+}
+
 // Launch starts a kernel with one parameter, a structure in the heap.
 func (f *Function) Launch(gx, gy, gz, threads, shared int, params unsafe.Pointer) error {
 	c := f.c
 	c.params[0] = params
+	if c.early {
+		c.config = launchConfig{
+			grid: [3]uint32{uint32(gx), uint32(gy), uint32(gz)}, block: [3]uint32{uint32(threads), 1, 1}, shared: uint32(shared),
+			stream: c.stream, attrs: unsafe.Pointer(&c.attr), count: 1,
+		}
+		r, _, _ := purego.SyscallN(f.launchEx, uintptr(unsafe.Pointer(&c.config)), f.handle, uintptr(unsafe.Pointer(&c.params[0])), 0)
+		return f.answer(r, gx, gy, gz, threads, shared)
+	}
 	r, _, _ := purego.SyscallN(f.launch, f.handle, uintptr(gx), uintptr(gy), uintptr(gz), uintptr(threads), 1, 1, uintptr(shared),
 		c.stream, uintptr(unsafe.Pointer(&c.params[0])), 0)
+	return f.answer(r, gx, gy, gz, threads, shared)
+}
+
+func (f *Function) answer(r uintptr, gx, gy, gz, threads, shared int) error {
 	if code := int(int32(r)); code != 0 {
 		return fmt.Errorf("%s with %d x %d x %d blocks of %d threads and %d bytes: %w", f.Name, gx, gy, gz, threads, shared,
-			c.l.failure("cuLaunchKernel", code))
+			f.c.l.failure("cuLaunchKernel", code))
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ func (*Context) In(Ptr, []byte) error                 { return errNone }
 func (*Context) Out([]byte, Ptr) error                { return errNone }
 func (*Context) Copy(_, _ Ptr, _ int) error           { return errNone }
 func (*Context) Zero(Ptr, int64) error                { return errNone }
+func (*Context) Early(Info) bool                      { return false }
 func (*Context) Sync() error                          { return errNone }
 func (*Context) Build([]byte) ([]byte, error)         { return nil, errNone }
 func (*Context) Load([]byte) (*Module, error)         { return nil, errNone }

@@ -45,10 +45,11 @@ type HeadQuantize struct {
 
 // Norm is the parameter of norm.
 type Norm struct {
-	Rows, Out, X, W, B                        Ptr
+	Rows, Out, X, W, B, Add                   Ptr
 	Q                                         Quantized
 	OutStride, XStride, N, Kind, WStep, BStep int32
-	Eps                                       float32
+	AddStride                                 int32
+	Eps, AddScale                             float32
 	_                                         int32
 }
 
@@ -78,18 +79,25 @@ type Store struct {
 	_                                   int32
 }
 
+// RopeStore is the parameter of rope_store.
+type RopeStore struct {
+	Q, K  Rope
+	Store Store
+}
+
 // Attend is the parameter of attention.
 type Attend struct {
 	Rows, Tiles, Pos, Seq             Ptr
 	Tables                            Tables
 	Q, Out, Sinks, Parts, Base        Ptr
+	Quantized                         Quantized
 	PageBytes                         int64
 	QStride, OutStride                int32
 	Heads, Group, PerTile             int32
 	KDim, VDim, HeadBytes, VOff, VInK int32
 	Window, Split, Chunks             int32
+	Ring                              int32
 	Scale, Cap                        float32
-	_                                 int32
 }
 
 // Conv is the parameter of short_conv.
@@ -156,4 +164,9 @@ type QuantProduct struct {
 	MatrixBytes      int64
 	Blocks, N        int32
 	HeadTiles, HeadY int32
+	Part             Ptr
+	Split, PartRows  int32
+	Sum              Ptr
+	SumStride        int32
+	SumScale         float32
 }

@@ -146,9 +146,23 @@ template <bool SQUARES> DEV float lane_sum(const float* x, int n, int lane) {
   for (int s = 0; s < n; s += 8192) {
     int end = min(n, s + 8192);
     float acc = 0;
-    if (lane < 16)
-#pragma unroll 8
-      for (int i = s + lane; i < end; i += 16) acc = SQUARES ? fma(x[i], x[i], acc) : acc + x[i];
+    if (lane < 16) {
+      int i = s + lane, n16 = s + (end - s & ~255);
+      float v[16], w[16];  // what is added, and what comes next: loads do not wait for the chain
+      if (i < n16)
+#pragma unroll
+        for (int j = 0; j < 16; j++) v[j] = x[i + 16 * j];
+      for (; i < n16; i += 256) {
+        if (i + 256 < n16)
+#pragma unroll
+          for (int j = 0; j < 16; j++) w[j] = x[i + 256 + 16 * j];
+#pragma unroll
+        for (int j = 0; j < 16; j++) acc = SQUARES ? fma(v[j], v[j], acc) : acc + v[j];
+#pragma unroll
+        for (int j = 0; j < 16; j++) v[j] = w[j];
+      }
+      for (; i < end; i += 16) acc = SQUARES ? fma(x[i], x[i], acc) : acc + x[i];
+    }
     total = s == 0 ? acc : total + acc;
   }
   total += __shfl_down_sync(~0u, total, 8);
@@ -158,9 +172,28 @@ template <bool SQUARES> DEV float lane_sum(const float* x, int n, int lane) {
   return __shfl_sync(~0u, total, 0);
 }
 
+// With programmatic launches a kernel begins while the one before it ends. begin lets the next one do so too, and waits until
+// all that came before is complete: every kernel calls it before it reads or writes what others do.
+DEV void begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// given reads a number of the step's input, which is complete before the first kernel of a step begins: it may be read before
+// begin().
+DEV int given(const int* p) {
+  int v;
+  asm volatile("ld.global.cg.s32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+}
+
 // Quantized activations, in the order of the tensor cores' B fragments. Columns (rows of the step) lie in tiles of 8; for a
 // tile and a block of 32 there are 32 lanes of 8 bytes, 4 pairs of columns with {d0, d1, s0, s1}, and 4 pairs with the sums of
-// the first and the last 16 numbers {low0, low1, high0, high1}. Index: tile*blocks + block.
+// the first and the last 16 numbers {low0, low1, high0, high1}. Index: tile*PADDED(blocks) + block. Blocks beyond the last, up to
+// those of a whole unit of weights, are zeros, and add nothing.
+#define PADDED(blocks) ((blocks) + 7 & ~7)
 struct Quantized {
   uint2* frag;
   float4* meta;
@@ -181,7 +214,13 @@ DEV void quantize_block(const Quantized q, float v, int col, int block, int bloc
   w |= __shfl_xor_sync(~0u, w, 2);
   if (!store) return;
   int c = col & 7;
-  long at = (long)(col >> 3) * blocks + block;
+  long at = (long)(col >> 3) * PADDED(blocks) + block;
+  if (block == blocks - 1)
+    for (long pad = at + 1; pad < (long)((col >> 3) + 1) * PADDED(blocks); pad++) {
+      if ((lane & 3) == 0) ((u32*)(q.frag + pad * 32 + c * 4 + ((lane & 15) >> 2)))[lane >> 4] = 0;
+      if (lane < 2) ((float*)(q.meta + pad * 4 + (c >> 1)))[(c & 1) + 2 * lane] = 0;
+      if (lane < 2) ((int*)(q.sums + pad * 4 + (c >> 1)))[(c & 1) + 2 * lane] = 0;
+    }
   if ((lane & 3) == 0) ((u32*)(q.frag + at * 32 + c * 4 + ((lane & 15) >> 2)))[lane >> 4] = w;
   if (lane == 0) {
     float s = d * (float)(low + high);

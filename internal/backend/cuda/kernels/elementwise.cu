@@ -21,8 +21,10 @@ struct ElementArgs {
 enum { ACT, GLU, GATE, ADD, SCALE, SOFTCAP, ROWSCALE, CLAMP, COPYHEADS, COPY, DECAY, QUANTIZE };
 
 KERNEL elementwise(ElementArgs p) {
+  int rows = given(p.rows);
+  begin();
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (blockIdx.y >= *p.rows) return;
+  if (blockIdx.y >= rows) return;
   int row = blockIdx.y;
   bool in = i < p.width;
   float y = 0;
@@ -75,6 +77,7 @@ struct HeadQuantizeArgs {
 
 // Slices of a row, each quantized for a matrix of its own.
 KERNEL quantize_heads(HeadQuantizeArgs p) {
+  begin();
   if (blockIdx.y >= *p.rows) return;
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   bool in = i < p.k;
@@ -85,23 +88,55 @@ KERNEL quantize_heads(HeadQuantizeArgs p) {
 struct NormArgs {
   const int* rows;
   float* out;
-  const float* x;
+  float* x;
   const float* w;
   const float* b;
+  const float* add;  // added to x, times add_scale, before anything else; 0: nothing
   Quantized q;
   int out_stride, x_stride, n, kind, w_step, b_step;  // w_step: n where each head has its own weights, else 0
-  float eps;
+  int add_stride;
+  float eps, add_scale;
 };
 
-// One block of threads a head (blockIdx.x) of a row (blockIdx.y).
-KERNEL norm(NormArgs p) {
+// One block of threads a head (blockIdx.x) of a row (blockIdx.y), or gridDim.z of them: each finds the same sums and writes its
+// part. Nothing is added to x then, which all read. A thread keeps up to KEEP values in registers.
+#define KEEP 4
+KERNEL __launch_bounds__(1024) norm(NormArgs p) {
   extern __shared__ float x[];
   __shared__ float result;
-  if (blockIdx.y >= *p.rows) return;
-  int head = blockIdx.x, lane = threadIdx.x & 31, n = p.n;
-  const float* src = p.x + (long)blockIdx.y * p.x_stride + head * n;
+  int head = blockIdx.x, lane = threadIdx.x & 31, n = p.n, step = blockDim.x;
+  const float* w = p.w ? p.w + head * p.w_step : 0;
+  const float* b = p.b ? p.b + head * p.b_step : 0;
+  float wk[KEEP], v[KEEP], a[KEEP];
+#pragma unroll
+  for (int j = 0; j < KEEP; j++) {  // weights do not change: they are read before what comes before is complete
+    int i = threadIdx.x + j * step;
+    wk[j] = w && i < n ? w[i] : 0;
+  }
+  int rows = given(p.rows);
+  begin();
+  if (blockIdx.y >= rows) return;
+  float* src = p.x + (long)blockIdx.y * p.x_stride + head * n;
   float* dst = p.out + (long)blockIdx.y * p.out_stride + head * n;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = src[i];
+  const float* add = p.add ? p.add + (long)blockIdx.y * p.add_stride + head * n : 0;
+#pragma unroll
+  for (int j = 0; j < KEEP; j++) {
+    int i = threadIdx.x + j * step;
+    v[j] = i < n ? src[i] : 0;
+    a[j] = add && i < n ? add[i] : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < KEEP; j++) {
+    int i = threadIdx.x + j * step;
+    if (i >= n) continue;
+    if (add) src[i] = v[j] = fma(a[j], p.add_scale, v[j]);
+    x[i] = v[j];
+  }
+  for (int i = threadIdx.x + KEEP * step; i < n; i += step) {
+    float y = src[i];
+    if (add) src[i] = y = fma(add[i], p.add_scale, y);
+    x[i] = y;
+  }
   __syncthreads();
   if (p.kind == 1) {
     if (threadIdx.x < 32) {
@@ -110,53 +145,38 @@ KERNEL norm(NormArgs p) {
     }
     __syncthreads();
     float mean = result;
-    for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = x[i] - mean;
+    for (int i = threadIdx.x; i < n; i += step) x[i] = x[i] - mean;
     __syncthreads();
   }
   if (threadIdx.x < 32) {
-    float v = lane_sum<true>(x, n, lane);
-    if (p.kind != 2) v = v / (float)n;
-    if (lane == 0) result = 1.0f / __fsqrt_rn(v + p.eps);
+    float y = lane_sum<true>(x, n, lane);
+    if (p.kind != 2) y = y / (float)n;
+    if (lane == 0) result = 1.0f / __fsqrt_rn(y + p.eps);
   }
   __syncthreads();
   float f = result;
-  const float* w = p.w ? p.w + head * p.w_step : 0;
-  const float* b = p.b ? p.b + head * p.b_step : 0;
-  for (int i = threadIdx.x; i < (n + 31 & ~31); i += blockDim.x) {
+  auto one = [&](int i, float wi) {
     bool in = i < n;
     float y = 0;
     if (in) {
       y = x[i] * f;
-      if (w && b) y = fma(y, w[i], b[i]);
-      else if (w) y = y * w[i];
+      if (w && b) y = fma(y, wi, b[i]);
+      else if (w) y = y * wi;
       else if (b) y = y + b[i];
       dst[i] = y;
     }
     if (p.q.frag) quantize_block(p.q, y, blockIdx.y, (head * n + i) >> 5, gridDim.x * n >> 5, lane, in);
+  };
+  // Whole warps and blocks of 32: those whose number is blockIdx.z modulo gridDim.z.
+  int end = n + 31 & ~31, parts = gridDim.z;
+  auto mine = [&](int i) { return i < end && (parts == 1 || (i >> 5) % parts == blockIdx.z); };
+#pragma unroll
+  for (int j = 0; j < KEEP; j++) {
+    int i = threadIdx.x + j * step;
+    if (mine(i)) one(i, wk[j]);
   }
-}
-
-struct RopeArgs {
-  const int* rows;
-  const int* pos;
-  float* x;
-  const float* cos;  // [context][pairs]
-  const float* sin;
-  int stride, heads, head_dim, off, pairs, interleaved;
-};
-
-KERNEL rope(RopeArgs p) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (blockIdx.y >= *p.rows || i >= p.heads * p.pairs) return;
-  int j = i % p.pairs;
-  float* x = p.x + (long)blockIdx.y * p.stride + i / p.pairs * p.head_dim + p.off;
-  long at = (long)p.pos[blockIdx.y] * p.pairs + j;
-  float c = p.cos[at], s = p.sin[at];
-  float* pa = p.interleaved ? x + 2 * j : x + j;
-  float* pb = p.interleaved ? x + 2 * j + 1 : x + j + p.pairs;
-  float a = *pa, b = *pb;
-  *pa = fma(a, c, -(b * s));
-  *pb = fma(b, c, a * s);
+  for (int i = threadIdx.x + KEEP * step; i < end; i += step)
+    if (mine(i)) one(i, w && i < n ? w[i] : 0);
 }
 
 struct GatherArgs {
@@ -168,6 +188,7 @@ struct GatherArgs {
 
 // Rows move to the front in order, each thread its own columns: none overwrites what it still needs.
 KERNEL gather(GatherArgs p) {
+  begin();
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= p.width) return;
   for (int r = 0; r < *p.outs; r++) {

@@ -25,6 +25,7 @@ DEV void softmax(float* x, int n, int lane) {
 
 // A warp chooses the experts of a row.
 KERNEL route(RouteArgs p) {
+  begin();
   extern __shared__ float mem[];
   int n = p.experts, lane = threadIdx.x, row = blockIdx.x;
   if (row >= *p.rows) return;
@@ -110,6 +111,7 @@ struct SortArgs {
 
 // One block of 1,024 threads; shared memory holds 2*experts+1 numbers.
 KERNEL sort_slots(SortArgs p) {
+  begin();
   extern __shared__ int counts[];
   int* start = counts + p.experts;  // in tiles
   int n = *p.rows * p.top_k, t = threadIdx.x;
@@ -163,6 +165,7 @@ struct ExpertArgs {
 
 // The input of a column: its row's values, times the weight where that belongs to the input.
 KERNEL expert_input(ExpertArgs p) {
+  begin();
   if (blockIdx.y >= *p.cols) return;
   int slot = p.slot[blockIdx.y];
   if (slot < 0) return;
@@ -176,6 +179,7 @@ KERNEL expert_input(ExpertArgs p) {
 
 // Gate and up of a column become the input of down.
 KERNEL expert_gate(ExpertArgs p) {
+  begin();
   if (blockIdx.y >= *p.cols || p.slot[blockIdx.y] < 0) return;
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   bool in = i < p.width;
@@ -193,6 +197,7 @@ KERNEL expert_gate(ExpertArgs p) {
 
 // Adds a row's experts in router order. cols is the number of rows.
 KERNEL expert_sum(ExpertArgs p) {
+  begin();
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (blockIdx.y >= *p.cols || i >= p.width) return;
   float sum = 0;

@@ -44,6 +44,9 @@ var Units = []Unit{
 	{"matmul39", "matmul_quant.cu", "FORMAT=39"},
 }
 
+// Images are the architectures that every unit is compiled for: a device takes the last one that it is not older than.
+var Images = []int{80, 90}
+
 // Options are what the sources are compiled with, beside the architecture and their definition: every operation rounds as it is
 // written.
 var Options = []string{"-std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"}
@@ -61,11 +64,20 @@ func Digest(source, header, define []byte) string {
 //go:embed ptx
 var packed embed.FS
 
-// PTX returns the code of a unit.
-func PTX(name string) ([]byte, error) {
-	b, err := packed.ReadFile("ptx/" + name + ".ptx.gz")
+// Packed returns the packed code of a unit for an image.
+func Packed(name string, image int) ([]byte, error) {
+	b, err := packed.ReadFile(fmt.Sprintf("ptx/%s-%d.ptx.gz", name, image))
 	if err != nil {
 		return nil, fmt.Errorf("cuda: this build has no kernels %q", name)
+	}
+	return b, nil
+}
+
+// PTX returns the code of a unit for an image.
+func PTX(name string, image int) ([]byte, error) {
+	b, err := Packed(name, image)
+	if err != nil {
+		return nil, err
 	}
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {

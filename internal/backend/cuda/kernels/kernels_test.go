@@ -38,14 +38,16 @@ func TestParametersHaveTheKernelsSize(t *testing.T) {
 	sizes := map[string]uintptr{
 		"elementwise": unsafe.Sizeof(Element{}), "quantize_heads": unsafe.Sizeof(HeadQuantize{}), "norm": unsafe.Sizeof(Norm{}),
 		"rope": unsafe.Sizeof(Rope{}), "gather": unsafe.Sizeof(Gather{}),
-		"store": unsafe.Sizeof(Store{}), "attend": unsafe.Sizeof(Attend{}),
+		"store": unsafe.Sizeof(Store{}), "rope_store_f16": unsafe.Sizeof(RopeStore{}), "rope_store_f32": unsafe.Sizeof(RopeStore{}), "attend": unsafe.Sizeof(Attend{}),
 		"route": unsafe.Sizeof(Route{}), "sort": unsafe.Sizeof(Sort{}), "expert": unsafe.Sizeof(Expert{}),
 		"short": unsafe.Sizeof(Conv{}), "delta": unsafe.Sizeof(Delta{}),
-		"float": unsafe.Sizeof(FloatProduct{}), "few": unsafe.Sizeof(QuantProduct{}), "many": unsafe.Sizeof(QuantProduct{}),
+		"float": unsafe.Sizeof(FloatProduct{}), "one": unsafe.Sizeof(QuantProduct{}), "few": unsafe.Sizeof(QuantProduct{}), "many": unsafe.Sizeof(QuantProduct{}),
+		"split": unsafe.Sizeof(QuantProduct{}), "sum": unsafe.Sizeof(QuantProduct{}),
 	}
 	entry := regexp.MustCompile(`\.entry (\w+)\(\s*\.param \.align \d+ \.b8 \w+\[(\d+)\]`)
-	for _, u := range Units {
-		ptx, err := PTX(u.Name)
+	for i := range len(Units) * len(Images) {
+		u := Units[i/len(Images)]
+		ptx, err := PTX(u.Name, Images[i%len(Images)])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +70,7 @@ func TestParametersHaveTheKernelsSize(t *testing.T) {
 }
 
 func TestUnknownCode(t *testing.T) {
-	if _, err := PTX("no such"); err == nil || !strings.Contains(err.Error(), `no kernels "no such"`) {
+	if _, err := PTX("no such", 80); err == nil || !strings.Contains(err.Error(), `no kernels "no such"`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -43,6 +43,7 @@ DEV void weights(float* w, uint4 raw) {
 // A block of threads has a group of rows and NC columns; its warps take segments in turn.
 template <int NC> DEV void multiply(const FloatArgs& p) {
   extern __shared__ float sums[];  // [segment][NC][32]
+  begin();
   int cols = *p.cols, col0 = blockIdx.y * NC;
   if (col0 >= cols) return;
   int g = blockIdx.x, m = 0;

@@ -15,6 +15,7 @@ struct ConvArgs {
 
 // A thread has a channel of a sequence (blockIdx.y). The state is [kernel-1][channels], oldest first.
 KERNEL short_conv(ConvArgs p) {
+  begin();
   int c = blockIdx.x * blockDim.x + threadIdx.x;
   if (blockIdx.y >= *p.seqs || c >= p.channels) return;
   const int* span = p.spans + 3 * blockIdx.y;
@@ -53,6 +54,7 @@ struct DeltaArgs {
 
 // A thread has a column of a head's state: 32 columns (blockIdx.z) of a head (blockIdx.y) of a sequence (blockIdx.x).
 KERNEL delta_scan(DeltaArgs p) {
+  begin();
   extern __shared__ float mem[];
   float* s = mem;  // [kdim][32]
   float *g = s + p.kdim * 32, *key = g + p.kdim, *gk = key + p.kdim, *q = gk + p.kdim;

@@ -11,6 +11,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -43,10 +44,11 @@ func main() {
 	purego.RegisterLibFunc(&getLog, lib, "nvrtcGetProgramLog")
 	purego.RegisterLibFunc(&ptxSize, lib, "nvrtcGetPTXSize")
 	purego.RegisterLibFunc(&getPTX, lib, "nvrtcGetPTX")
-	only := os.Args[1:]
+	only := os.Args[1:] // units to compile; none: all that were changed
+	before, _ := os.ReadFile("ptx/manifest.txt")
+	old := string(before)
 	var manifest strings.Builder
 	for _, u := range kernels.Units {
-		out := filepath.Join("ptx", u.Name+".ptx.gz")
 		source, err := os.ReadFile(u.Source)
 		if err != nil {
 			log.Fatal(err)
@@ -56,23 +58,14 @@ func main() {
 			log.Fatal(err)
 		}
 		made := kernels.Digest(source, header, []byte(u.Define))
-		if old, _ := os.ReadFile("ptx/manifest.txt"); len(only) == 0 && bytes.Contains(old, []byte(u.Name+" "+made+"\n")) {
-			fmt.Fprintf(&manifest, "%s %s\n", u.Name, made)
+		if i := strings.Index("\n"+old, "\n"+u.Name+" "); i >= 0 && (len(only) > 0 && !slices.Contains(only, u.Name) || strings.HasPrefix(old[i:], u.Name+" "+made+"\n")) {
+			line, _, _ := strings.Cut(old[i:], "\n")
+			fmt.Fprintln(&manifest, line)
 			continue
 		}
-		ptx := build(u, source, header)
-		var packed bytes.Buffer
-		z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-		if _, err := z.Write(ptx); err != nil {
-			log.Fatal(err)
+		for _, image := range kernels.Images {
+			write(u.Name, image, build(u, image, source, header))
 		}
-		if err := z.Close(); err != nil {
-			log.Fatal(err)
-		}
-		if err := os.WriteFile(out, packed.Bytes(), 0o644); err != nil {
-			log.Fatal(err)
-		}
-		fmt.Printf("%s: %d bytes, packed %d\n", u.Name, len(ptx), packed.Len())
 		fmt.Fprintf(&manifest, "%s %s\n", u.Name, made)
 	}
 	if err := os.WriteFile("ptx/manifest.txt", []byte(manifest.String()), 0o644); err != nil {
@@ -80,13 +73,28 @@ func main() {
 	}
 }
 
-func build(u kernels.Unit, source, header []byte) []byte {
+func write(name string, image int, ptx []byte) {
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if _, err := z.Write(ptx); err != nil {
+		log.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("ptx", fmt.Sprintf("%s-%d.ptx.gz", name, image)), packed.Bytes(), 0o644); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s for %d: %d bytes, packed %d\n", name, image, len(ptx), packed.Len())
+}
+
+func build(u kernels.Unit, image int, source, header []byte) []byte {
 	headers, names := cString(string(header)), cString("common.cuh")
 	hs, ns := []*byte{headers}, []*byte{names}
 	var prog uintptr
 	check(create(&prog, string(source)+"\x00", u.Source+"\x00", 1, unsafe.Pointer(&hs[0]), unsafe.Pointer(&ns[0])), "create")
 	options := []*byte{}
-	for _, o := range append([]string{"--gpu-architecture=compute_80"}, kernels.Options...) {
+	for _, o := range append([]string{fmt.Sprintf("--gpu-architecture=compute_%d", image)}, kernels.Options...) {
 		options = append(options, cString(o))
 	}
 	if u.Define != "" {
