@@ -61,6 +61,17 @@ type Params struct {
 	// ThinkingBudget is how many tokens of reasoning there may be before the answer begins; 0: no bound but Effort's.
 	ThinkingBudget int `json:"thinking_budget,omitempty"`
 
+	// Texts that are continued.
+
+	// PlainPrompt makes ordinary text of control tokens that are written out in a text for Generate. Without it they are
+	// read as such: marks of gaps and turns. No message of a conversation can ever write one.
+	PlainPrompt bool `json:"plain_prompt,omitempty"`
+	// Heal takes a text for Generate or FillIn that ends inside a token back to the token's begin, which the answer then
+	// spells out unseen; nil: where it was measured better, see docs/BENCHMARKS.md.
+	Heal *bool `json:"heal,omitempty"`
+
+	// Conversations.
+
 	// Continue makes an assistant's message at the end of a conversation the begin of the answer, which goes on behind it.
 	Continue bool `json:"continue,omitempty"`
 	// DropOldest lets a Session drop its oldest turns where a message would not fit; Chunk.Dropped says which.
@@ -136,6 +147,7 @@ func (p *Params) request() (*chat.Request, error) {
 		SingleCall: p.SingleCall,
 		Thinking:   p.Thinking, ThinkingField: "thinking", Effort: string(p.Effort), ThinkingBudget: p.ThinkingBudget,
 		Continue: p.Continue, CacheSalt: p.CacheSalt, Conclude: &p.Conclude,
+		PromptPlain: p.PlainPrompt, Heal: p.Heal,
 		Sampling: chat.Sampling{
 			Temperature: narrow(p.Temperature), TopK: p.TopK, TopP: narrow(p.TopP), MinP: narrow(p.MinP),
 			TypicalP: narrow(p.TypicalP), RepetitionPenalty: narrow(p.RepetitionPenalty), RepeatLastN: p.RepeatLastN,

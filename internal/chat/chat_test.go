@@ -268,6 +268,41 @@ func TestTemplateThatLosesText(t *testing.T) {
 	}
 }
 
+// TestTemplateTimeIsPinned: a template that prints the time prints that of the request, and the record says which it was.
+func TestTemplateTimeIsPinned(t *testing.T) {
+	const template = `{{ strftime_now('%d %b %Y %H') }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`
+	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.FixedZone("", 3600))
+	for _, c := range []struct {
+		template string
+		now      time.Time
+		prompt   string
+		recorded string
+	}{
+		{template, now, "02 Jan 2026 15<user>x", "2026-01-02T15:04:05+01:00\n"},
+		{template, time.Time{}, "<user>x", ""},
+		{`{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`, now, "<user>x", "none"},
+	} {
+		prompt, recorded := "", "none"
+		w := servertest.New(t, servertest.Options{Checkpoint: servertest.Checkpoint{Template: c.template}, Script: func(p string) string { prompt = p; return "ok" }})
+		ctx := chat.WithTrace(t.Context(), &chat.Trace{Record: func(name string, b []byte) {
+			if name == "time.txt" {
+				recorded = string(b)
+			}
+		}})
+		s, err := w.Chat.Run(ctx, &chat.Request{Model: "scripted", Messages: user("x"), Now: c.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		collect(t, s)
+		if !strings.HasSuffix(prompt, c.prompt) || c.recorded != "" && recorded != c.recorded {
+			t.Errorf("prompt %q, recorded %q; want %q, %q", prompt, recorded, c.prompt, c.recorded)
+		}
+		if at, err := time.Parse(time.RFC3339+"\n", recorded); c.recorded == "" && (err != nil || time.Since(at) > time.Hour) {
+			t.Errorf("recorded %q", recorded)
+		}
+	}
+}
+
 // TestDamagedHistoryIsAnswered: calls that a client sends back as a model wrote them, empty or cut, are no reason to refuse.
 func TestDamagedHistoryIsAnswered(t *testing.T) {
 	for _, args := range []string{"", "{", `{"a": "b`, "a=b", "null"} {
@@ -338,8 +373,8 @@ func TestRawTexts(t *testing.T) {
 			t.Errorf("%q, want %q", seen, c.want)
 		}
 	}
-	plain, _ := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>"})
-	control, _ := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>", PromptSpecial: true})
+	plain, _ := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>", PromptPlain: true})
+	control, _ := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>"})
 	if plain != len("<|im_end|>") || control != 1 {
 		t.Errorf("%d %d", plain, control)
 	}

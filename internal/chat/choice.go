@@ -38,8 +38,12 @@ type choice struct {
 	cutText   string
 	queue     []Delta
 	logs      []TokenLog // of tokens whose text is held back
+	partial   []byte     // of a character that logged tokens have begun
 	runes     int        // of text handed out
 	finished  bool
+	open      []byte // of the prompt's end, which the answer's text begins with and does not show
+	unspelled int    // bytes of it that no token has spelled out yet
+	spelled   int    // tokens that spelled out nothing else
 
 	cached         int
 	guarded        bool // the guard changed what comes of it
@@ -56,7 +60,7 @@ type choice struct {
 func newChoice(s *Stream, index int, params sample.Params) *choice {
 	r, m := s.r, s.lease.Model
 	c := &choice{
-		s: s, index: index, params: params, decoder: m.Tokenizer.NewDecoder(false), limit: -1,
+		s: s, index: index, params: params, decoder: s.prompt.decoder(m), limit: -1, open: s.prompt.open, unspelled: len(s.prompt.open),
 		stop: newStopMatcher(slices.Concat(r.Stop, s.lease.Spec.Stop)), tokens: s.prompt.tokens,
 	}
 	c.ids = map[int]string{}
@@ -115,7 +119,10 @@ func (c *choice) start() error {
 	case c.limit == 0:
 		req.MaxTokens = -1
 	case c.limit > 0:
-		req.MaxTokens = c.limit - len(c.out)
+		req.MaxTokens = c.limit - len(c.out) + s.prompt.openTokens
+	}
+	if len(c.open) > 0 {
+		req.Mask = newSpelling(m.Tokenizer, c.open)
 	}
 	if !c.started.IsZero() {
 		req.Priority = 1 // before those whose answers have not begun
@@ -249,17 +256,32 @@ func (c *choice) token(ev engine.Event) {
 	c.clock()
 	c.out = append(c.out, ev.Token)
 	m := c.s.lease.Model
+	spelled, all := c.spells(ev.Token)
+	if all {
+		c.spelled++
+		c.generated--
+	}
 	thinking := c.parser != nil && c.parser.InReasoning()
 	if thinking {
 		c.reasoning++
 	}
-	if c.s.r.LogProbs {
-		c.logs = append(c.logs, m.tokenLog(ev.Token, ev.LogProb, ev.Top))
+	if c.s.r.LogProbs && !all {
+		l := m.tokenLog(ev.Token, ev.LogProb, ev.Top)
+		l.Text = l.Text[spelled:]
+		c.logs = append(c.logs, l)
 	}
 	if m.Tokenizer.IsSpecial(ev.Token) && !c.s.prompt.promptFormat.visible[ev.Token] {
 		return
 	}
-	if c.text(c.decoder.Next(ev.Token)) {
+	if c.text(c.unspell(c.decoder.Next(ev.Token))) {
+		return
+	}
+	if n := c.s.prompt.openTokens; n > 0 && c.limit > 0 && len(c.out)-c.spelled == c.limit && c.spelled < n {
+		c.drain() // the engine would go on: it was told of those that spell out the prompt's end
+		if !c.text(c.decoder.Flush()) {
+			c.flushStop()
+			c.end(Length, "", nil)
+		}
 		return
 	}
 	if !thinking || c.cut || !c.parser.InReasoning() {
@@ -372,11 +394,7 @@ func (c *choice) say(text string) {
 	}
 	d := Delta{Kind: TextDelta, Text: text}
 	if len(c.logs) > 0 {
-		at := c.runes
-		for i := range c.logs {
-			c.logs[i].Offset = at
-			at += utf8.RuneCountInString(c.logs[i].Text)
-		}
+		c.partial = SetOffsets(c.logs, c.runes, c.partial)
 		d.Tokens, c.logs = c.logs, nil
 	}
 	c.runes += utf8.RuneCountInString(text)

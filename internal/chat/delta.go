@@ -2,6 +2,7 @@ package chat
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/baleenrun/baleen/internal/engine"
 )
@@ -64,6 +65,22 @@ type TokenLog struct {
 	LogProb float32
 	Top     []TokenLog // the most probable ones, best first
 	Offset  int        // characters of text before it, in the prompt or in the answer
+}
+
+// SetOffsets sets where tokens in a row begin, the first at character number at. A token that begins inside a character
+// has that character's place: it counts once, with the token that completes it, as in OpenAI's text_offset. open is what
+// tokens before have of a character, and what these have of one is returned.
+func SetOffsets(tokens []TokenLog, at int, open []byte) []byte {
+	for i := range tokens {
+		tokens[i].Offset = at
+		open = append(open, tokens[i].Text...)
+		for len(open) > 0 && utf8.FullRune(open) {
+			_, n := utf8.DecodeRune(open)
+			open = open[n:]
+			at++
+		}
+	}
+	return open
 }
 
 // Usage counts what a request took.

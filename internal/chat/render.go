@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/grammar"
@@ -24,6 +25,9 @@ type prompt struct {
 	forced       string  // the tool that must be called: the one that is named, or the only one
 	extraStops   []int32 // beside the promptFormat's
 	raw          bool
+	time         time.Time // that the template printed; zero: none
+	open         []byte    // bytes taken off the prompt's end, which the answer must spell out: see heal
+	openTokens   int       // as many tokens
 
 	grammar *grammar.Grammar // what the answer is held to; nil: nothing
 	place   grammar.Matcher  // where in it the answer begins
@@ -56,6 +60,13 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	opt, err := m.thinking(r, f)
 	if err != nil {
 		return nil, err
+	}
+	now := time.Now() // once: a template may print it in parts
+	opt.Now = func() time.Time {
+		if p.time = r.Now; p.time.IsZero() {
+			p.time = now
+		}
+		return p.time
 	}
 	defaults := *spec
 	if len(r.Before) > 0 {
@@ -263,12 +274,12 @@ func (m *Model) renderRaw(r *Request) (*prompt, error) {
 			return nil, err
 		}
 		p.text = m.Tokenizer.Decode(p.tokens, false)
-	case r.PromptSpecial:
-		p.text = r.Prompt
-		p.tokens, err = m.Tokenizer.Encode(nil, r.Prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
 	default:
 		p.text = r.Prompt
-		p.tokens, err = m.Text(r.Prompt)
+		encode := func(text string) ([]int32, error) { return m.Text(text, !r.PromptPlain) }
+		if p.tokens, err = encode(r.Prompt); err == nil && r.healed(healText) {
+			err = p.heal(m, r.Prompt, encode, encode)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -277,6 +288,17 @@ func (m *Model) renderRaw(r *Request) (*prompt, error) {
 		return nil, Invalidf("prompt", "an empty prompt has no continuation: send a text")
 	}
 	return p, nil
+}
+
+// count is the number of the prompt's tokens as it was sent.
+func (p *prompt) count() int { return len(p.tokens) + p.openTokens }
+
+// decoder starts an answer's decoder: behind a text it goes on with the prompt's last token.
+func (p *prompt) decoder(m *Model) *tokenizer.Decoder {
+	if !p.raw || len(p.tokens) == 0 {
+		return m.Tokenizer.NewDecoder(false)
+	}
+	return m.Tokenizer.NewDecoderAfter(false, p.tokens[len(p.tokens)-1])
 }
 
 // fills are the control tokens around the parts of a text with a gap, as models were trained with them; suffixFirst
@@ -343,25 +365,39 @@ func (m *Model) fillIn(p *prompt, r *Request) error {
 		if !has(f.prefix) || !has(f.suffix) || !has(f.middle) {
 			continue
 		}
-		parts := []tokenizer.Part{
-			{Text: f.prefix, Special: true},
-			{Text: r.Prompt},
-			{Text: f.suffix, Special: true},
-			{Text: r.Suffix},
-			{Text: f.middle, Special: true},
+		files := m.filesBefore(r.Files)
+		partsWith := func(before, middle string) []tokenizer.Part {
+			parts := []tokenizer.Part{
+				{Text: f.prefix, Special: true},
+				{Text: before},
+				{Text: f.suffix, Special: true},
+				{Text: r.Suffix},
+				{Text: f.middle, Special: true},
+			}
+			if f.suffixFirst {
+				parts = []tokenizer.Part{{Text: f.suffix, Special: true}, {Text: r.Suffix}, {Text: f.prefix, Special: true}, {Text: before}}
+			}
+			if middle != "" {
+				parts = append(parts, tokenizer.Part{Text: middle})
+			}
+			return slices.Concat(files, parts)
 		}
-		if f.suffixFirst {
-			parts = []tokenizer.Part{{Text: f.suffix, Special: true}, {Text: r.Suffix}, {Text: f.prefix, Special: true}, {Text: r.Prompt}}
-		}
-		if r.Middle != "" {
-			parts = append(parts, tokenizer.Part{Text: r.Middle})
-		}
-		parts = append(m.filesBefore(r.Files), parts...)
-		for _, part := range parts {
+		for _, part := range partsWith(r.Prompt, r.Middle) {
 			p.text += part.Text
 		}
+		with := func(before, middle string) ([]int32, error) {
+			return m.Tokenizer.EncodeParts(nil, partsWith(before, middle), tokenizer.Options{})
+		}
 		var err error
-		if p.tokens, err = m.Tokenizer.EncodeParts(nil, parts, tokenizer.Options{}); err != nil {
+		if p.tokens, err = with(r.Prompt, r.Middle); err == nil && r.healed(healGap) {
+			cut := func(text string) ([]int32, error) { return m.Tokenizer.Encode(nil, text, tokenizer.Options{}) }
+			if r.Middle != "" {
+				err = p.heal(m, r.Middle, cut, func(text string) ([]int32, error) { return with(r.Prompt, text) })
+			} else {
+				err = p.heal(m, r.Prompt, cut, func(text string) ([]int32, error) { return with(text, "") })
+			}
+		}
+		if err != nil {
 			return err
 		}
 		for _, t := range append([]string{f.prefix, f.suffix, f.middle}, fileMarks...) {

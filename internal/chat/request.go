@@ -35,13 +35,15 @@ type Request struct {
 	Raw          bool    // continue a text, without the chat template
 	Prompt       string  // the text
 	PromptTokens []int32 // the text as token ids, before Prompt; ids are checked
-	// PromptSpecial makes control tokens of those that are written out in Prompt: for clients that render their own.
-	PromptSpecial bool
-	Suffix        string // text behind the gap: fill in the middle
-	SuffixField   string
-	Fill          bool         // fill in the middle also where Suffix is empty
-	Middle        string       // with a gap: begin of the text in it
-	Files         []SourceFile // with a gap: other files, which stand before
+	// PromptPlain makes ordinary text of control tokens that are written out in Prompt. Without it they are control
+	// tokens: clients render marks of gaps and turns themselves.
+	PromptPlain bool
+	Heal        *bool  // token healing of a text that ends inside a token, see Model.heal; nil: where it was measured better
+	Suffix      string // text behind the gap: fill in the middle
+	SuffixField string
+	Fill        bool         // fill in the middle also where Suffix is empty
+	Middle      string       // with a gap: begin of the text in it
+	Files       []SourceFile // with a gap: other files, which stand before
 
 	Format Format // what the answer's text is held to; reasoning is free
 
@@ -62,6 +64,10 @@ type Request struct {
 	ThinkingField  string // for refusals
 	Effort         string // one of Efforts: for templates that know efforts; others take it as on or off, with a budget
 	ThinkingBudget int    // tokens of reasoning after which thinking is ended. 0: that of Effort, if it has one
+
+	// Now is the time that the model's template prints, where it prints one; zero: when the request runs. The same request
+	// has the same prompt only with it.
+	Now time.Time
 
 	KeepAlive *time.Duration // how long the model stays loaded afterwards; negative: for good; nil: the server's rule
 	Deadline  time.Time      // zero: the server's limit alone

@@ -206,7 +206,9 @@ func (s *Service) Render(ctx context.Context, r *Request) ([]int32, string, erro
 		return nil, "", err
 	}
 	defer l.Release()
-	p, err := l.Model.render(ctx, r, &l.Spec)
+	whole, never := *r, false // what a healed answer spells out again counts, too
+	whole.Heal = &never
+	p, err := l.Model.render(ctx, &whole, &l.Spec)
 	if err != nil {
 		return nil, "", err
 	}

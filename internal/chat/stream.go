@@ -51,6 +51,9 @@ func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service
 	}
 	s := &Stream{svc: svc, r: r, lease: l, prompt: p, trace: TraceOf(ctx), ctx: ctx, cancel: cancel, began: began, logsReady: make(chan struct{})}
 	s.trace.record("prompt.txt", []byte(p.text))
+	if !p.time.IsZero() { // pins the prompt: see Request.Now
+		s.trace.record("time.txt", []byte(p.time.Format(time.RFC3339)+"\n"))
+	}
 	n := max(r.N, 1)
 	for i := range n {
 		c := newChoice(s, i, params)
@@ -110,8 +113,8 @@ func (s *Stream) Context() int {
 // Sampling returns what the first answer is drawn with.
 func (s *Stream) Sampling() sample.Params { return s.choices[0].params }
 
-// PromptCount returns the number of prompt tokens.
-func (s *Stream) PromptCount() int { return len(s.prompt.tokens) }
+// PromptCount returns the number of prompt tokens, with those that the answer spells out again.
+func (s *Stream) PromptCount() int { return s.prompt.count() }
 
 // PromptText returns the prompt as the model sees it.
 func (s *Stream) PromptText() string { return s.prompt.text }
@@ -292,7 +295,7 @@ func (s *Stream) recordRaw() {
 // usage sums up the answers, which have ended.
 func (s *Stream) usage() Usage {
 	first := s.choices[0]
-	u := Usage{Prompt: len(s.prompt.tokens), Cached: first.cached, Load: s.lease.Load, Seed: first.params.Seed, Total: time.Since(s.began)}
+	u := Usage{Prompt: s.prompt.count(), Cached: first.cached, Load: s.lease.Load, Seed: first.params.Seed, Total: time.Since(s.began)}
 	for _, c := range s.choices {
 		u.Generated += c.generated
 		u.Reasoning += c.reasoning

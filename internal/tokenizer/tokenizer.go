@@ -60,6 +60,7 @@ type Tokenizer struct {
 	eos       []int32
 
 	states sync.Pool // *state: scratch memory and word caches of encoders
+	ends   endIndex
 }
 
 // Size returns the number of ids, the largest id plus one.
@@ -83,6 +84,9 @@ func (t *Tokenizer) setControl(id int32) {
 	}
 	t.control[id>>6] |= 1 << (id & 63)
 }
+
+// Around returns how many tokens Options.AddSpecial adds before and behind a text.
+func (t *Tokenizer) Around() (before, after int) { return len(t.post.before), len(t.post.after) }
 
 // Token returns the vocabulary's own spelling of id, such as "Ġthe" or "▁the".
 func (t *Tokenizer) Token(id int32) (text string, ok bool) { return t.vocab.text(id) }

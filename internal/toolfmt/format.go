@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
 )
@@ -40,8 +41,9 @@ type Message struct {
 
 // PromptOptions are what a request asks of the prompt.
 type PromptOptions struct {
-	Thinking *bool  // reasoning on or off; nil leaves it to the template
-	Effort   string // "low", "medium", "high", ... for templates that read it; empty leaves it to them
+	Thinking *bool            // reasoning on or off; nil leaves it to the template
+	Now      func() time.Time // what templates print as the time; nil: the machine's
+	Effort   string           // "low", "medium", "high", ... for templates that read it; empty leaves it to them
 }
 
 // For chooses the format of a model. It always returns one: a model that nothing is known of gets the

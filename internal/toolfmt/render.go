@@ -19,7 +19,7 @@ func (f *Format) Input(ms []Message, tools []Tool, o PromptOptions) (chattmpl.In
 
 // input returns also the messages that the template is to render.
 func (f *Format) input(ms []Message, tools []Tool, o PromptOptions) (in chattmpl.Input, shown []Message, err error) {
-	in.AddGenerationPrompt = true
+	in.AddGenerationPrompt, in.Now = true, o.Now
 	r := renderer{f: f, names: map[string]string{}}
 	if ms = withWholeArguments(ms); len(tools) > 0 && !f.caps.tools {
 		text, err := f.spec.toolPrompt(tools)

@@ -87,6 +87,9 @@ func shared() []fields.Field[request] {
 			q.chat.Choice.Field = v.Path
 			return choiceTable.DecodeValue(v, q)
 		}},
+		{Name: fields.Time, Type: fields.String(), Doc: fields.TimeDoc, Set: func(q *request, v fields.Value) error {
+			return fields.SetTime(&q.chat.Now, v)
+		}},
 		{Name: fields.Conclude, Type: fields.Bool(), Doc: fields.ConcludeDoc, Set: func(q *request, v fields.Value) error {
 			q.chat.Conclude = new(v.Bool())
 			return nil

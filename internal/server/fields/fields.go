@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/baleenrun/baleen/internal/chat"
@@ -209,6 +210,21 @@ const (
 		"makes one call twice. The usage then has `baleen_concluded`, and X-Baleen-Notice, a header or the trailer of a stream, says why. " +
 		"Left out: as the server's --conclude says, which is off unless given"
 )
+
+// Time is the request field, in every dialect, for chat.Request.Now, and TimeDoc its document.
+const (
+	Time    = "baleen_time"
+	TimeDoc = "Baleen's own: the time that the model's template prints where it prints one, such as 2026-01-02T15:04:05+01:00. " +
+		"The same request then has the same prompt on every day. Left out: when the request came"
+)
+
+// SetTime reads the field Time.
+func SetTime(now *time.Time, v Value) (err error) {
+	if *now, err = time.Parse(time.RFC3339, v.String()); err != nil {
+		return chat.Invalidf(v.Path, "%q is no time such as 2026-01-02T15:04:05+01:00", v.String())
+	}
+	return nil
+}
 
 // DefaultSampling ends the documents of temperature in every dialect: what counts where a request leaves it out.
 const DefaultSampling = "the setting under the model's name, else what its generation_config.json or GGUF keys general.sampling.* say, " +

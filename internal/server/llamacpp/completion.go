@@ -113,7 +113,6 @@ func (d *dialect) completion(w http.ResponseWriter, r *http.Request) error {
 	for i := range q.prompts {
 		p := q.chat
 		p.Prompt, p.PromptTokens = q.prompts[i].Prompt, q.prompts[i].PromptTokens
-		p.PromptSpecial = true
 		q.prompts[i] = p
 	}
 	return d.run(w, r, q)

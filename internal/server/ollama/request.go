@@ -19,6 +19,7 @@ type run struct {
 	think    *bool
 	effort   string
 	conclude *bool
+	now      time.Time
 
 	logProbs bool
 	topLogs  int
@@ -57,6 +58,7 @@ func commonFields() []fields.Field[run] {
 		}),
 		honoured("format", fields.String().Or(fields.Object("")), `"json" or a JSON Schema that can be enforced exactly: what the answer is held to; thinking and calls are free`, setFormat),
 		honoured("think", thinkType, "think before answering, which is the default of models that can; a level for models that know levels, for others low, medium and high end the thinking after 1024, 8192 and 24576 tokens; refused for models that do not think", setThink),
+		honoured(fields.Time, fields.String(), fields.TimeDoc, func(r *run, v fields.Value) error { return fields.SetTime(&r.now, v) }),
 		honoured(fields.Conclude, fields.Bool(), fields.ConcludeDoc, func(r *run, v fields.Value) error {
 			r.conclude = new(v.Bool())
 			return nil
@@ -153,7 +155,7 @@ func (r *run) check() error {
 func (r *run) request(spec chat.Spec) *chat.Request {
 	q := &chat.Request{
 		Model: spec.Name, Format: r.format, Sampling: r.opts.sampling, Stop: r.opts.stop, Context: r.opts.context,
-		LogProbs: r.logProbs, Thinking: r.think, ThinkingField: "think", Effort: r.effort, KeepAlive: r.keep, Conclude: r.conclude,
+		LogProbs: r.logProbs, Thinking: r.think, ThinkingField: "think", Effort: r.effort, KeepAlive: r.keep, Conclude: r.conclude, Now: r.now,
 	}
 	if r.logProbs {
 		q.TopLogs = r.topLogs
@@ -171,13 +173,13 @@ func (r *run) request(spec chat.Spec) *chat.Request {
 func (r *run) generate(spec chat.Spec) *chat.Request {
 	q := r.request(spec)
 	if r.raw || r.suffix != "" {
-		q.Raw, q.Prompt, q.PromptSpecial = true, r.prompt, true
+		q.Raw, q.Prompt = true, r.prompt
 		q.Suffix, q.SuffixField = r.suffix, "suffix"
 		q.Thinking, q.Effort = nil, ""
 		return q
 	}
 	if r.plain && len(r.context) == 0 {
-		q.Raw, q.Prompt = true, r.prompt
+		q.Raw, q.Prompt, q.PromptPlain = true, r.prompt, true
 		q.Thinking, q.Effort = nil, ""
 		return q
 	}

@@ -48,6 +48,7 @@ var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Wher
 	},
 	field(chatPart, "parallel_tool_calls", fields.Bool(), "false allows at most one call in an answer", func(c *common, v fields.Value) error { c.req.SingleCall = !v.Bool(); return nil }),
 	concludeField(chatPart),
+	timeField(chatPart),
 	field(chatPart, "reasoning_effort", efforts, effortDoc, func(c *common, v fields.Value) error {
 		c.req.Effort = v.String()
 		return nil

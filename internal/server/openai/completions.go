@@ -34,13 +34,22 @@ var completionTable = &fields.Table[completionRequest]{Name: "completion request
 }, Fields: append(classicFields(completionPart),
 	field(completionPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
 	fields.Field[completionRequest]{
-		Name: "prompt", Required: true, Doc: "a text, a list of texts, token ids, or lists of token ids. Control tokens in a text are ordinary text",
+		Name: "prompt", Required: true, Doc: "a text, a list of texts, token ids, or lists of token ids",
 		Type: fields.String().Or(fields.List(fields.String()).Where(severalPrompts)).Or(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).
 			Or(fields.List(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).Where(severalPrompts)),
 		Set: setPrompts,
 	},
 	fields.Field[completionRequest]{Name: "suffix", Type: fields.String(), Doc: "text behind a gap that is to be filled, for models trained for it", Set: func(r *completionRequest, v fields.Value) error {
 		r.req.Suffix, r.req.SuffixField = v.String(), v.Path
+		return nil
+	}},
+	fields.Field[completionRequest]{Name: "special_tokens", Type: fields.Bool(), Doc: "not OpenAI's: whether control tokens that are written out in the prompt, such as marks of gaps and turns, are read as such; true where it is left out", Set: func(r *completionRequest, v fields.Value) error {
+		r.req.PromptPlain = !v.Bool()
+		return nil
+	}},
+	fields.Field[completionRequest]{Name: "token_healing", Type: fields.Bool(), Doc: "not OpenAI's: whether a prompt, or the text before a gap, that ends inside a token is taken back to the token's begin, which the answer then spells out unseen", Set: func(r *completionRequest, v fields.Value) error {
+		heal := v.Bool()
+		r.req.Heal = &heal
 		return nil
 	}},
 	fields.Field[completionRequest]{Name: "max_tokens", Type: fields.Int(-1, anyHi), Doc: "most tokens to generate; 16 where it is left out. 0 with echo scores the prompt. -1, which is not OpenAI's: until the context is full", Set: func(r *completionRequest, v fields.Value) error {
@@ -381,12 +390,8 @@ func (c *completer) echo(piece *textChoice, prompt int) {
 	if piece.LogProbs == nil {
 		return
 	}
-	at := 0
 	logs := s.PromptTokens()
-	for i := range logs {
-		logs[i].Offset = at
-		at += utf8.RuneCountInString(logs[i].Text)
-	}
+	chat.SetOffsets(logs, 0, nil)
 	piece.LogProbs.add(logs, 0, c.q.logprobs > 0)
 }
 

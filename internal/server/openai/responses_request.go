@@ -81,6 +81,7 @@ var responseTable = &fields.Table[responseRequest]{Name: "response request", Whe
 		Set: func(r *responseRequest, v fields.Value) error { r.choice = v; return nil },
 	},
 	concludeField(responsePart),
+	timeField(responsePart),
 	fields.Field[responseRequest]{Name: "parallel_tool_calls", Type: fields.Bool(), Doc: "false allows at most one call in an answer", Set: func(r *responseRequest, v fields.Value) error {
 		r.req.SingleCall, r.parallelFalse = !v.Bool(), !v.Bool()
 		return nil

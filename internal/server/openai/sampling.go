@@ -27,6 +27,11 @@ func field[T any](part func(*T) *common, name string, t fields.Type, doc string,
 	return fields.Field[T]{Name: name, Type: t, Doc: doc, Set: func(dst *T, v fields.Value) error { return set(part(dst), v) }}
 }
 
+// timeField is that of routes that render templates.
+func timeField[T any](part func(*T) *common) fields.Field[T] {
+	return field(part, fields.Time, fields.String(), fields.TimeDoc, func(c *common, v fields.Value) error { return fields.SetTime(&c.req.Now, v) })
+}
+
 // concludeField is that of routes whose answers make calls.
 func concludeField[T any](part func(*T) *common) fields.Field[T] {
 	return field(part, fields.Conclude, fields.Bool(), fields.ConcludeDoc, func(c *common, v fields.Value) error {

@@ -6,6 +6,7 @@ package servertest
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/baleenrun/baleen/internal/gguf"
 	"github.com/baleenrun/baleen/internal/quant"
@@ -50,6 +51,7 @@ type Checkpoint struct {
 	Control  []string // control tokens; nil: those of ChatML and of gaps in texts
 	Visible  []string // tokens that are no control tokens but whole, such as <think>; nil: those of ChatML
 	End      string   // the control token that ends a turn; "": <|im_end|>
+	Merges   []string // pairs of tokens that are one, in the spelling of byte-level vocabularies: "Ġ x"
 	Context  int      // 0: 131072
 }
 
@@ -97,7 +99,7 @@ func (c Checkpoint) Write(path string) (err error) {
 			return err
 		}
 	}
-	vocab := 256 + len(c.Control) + len(c.Visible)
+	vocab := 256 + len(c.Control) + len(c.Visible) + len(c.Merges)
 	tensors := []struct {
 		name string
 		dims []int
@@ -155,6 +157,10 @@ func (c Checkpoint) keys() []keyValue {
 	for _, t := range c.Visible {
 		tokens, types = append(tokens, t), append(types, userToken)
 	}
+	merges := append([]string{}, c.Merges...)
+	for _, m := range merges {
+		tokens, types = append(tokens, strings.Replace(m, " ", "", 1)), append(types, normalToken)
+	}
 	if c.End == "" {
 		c.End = "<|im_end|>"
 	}
@@ -183,7 +189,7 @@ func (c Checkpoint) keys() []keyValue {
 		{"tokenizer.ggml.pre", "qwen2"},
 		{"tokenizer.ggml.tokens", tokens},
 		{"tokenizer.ggml.token_type", types},
-		{"tokenizer.ggml.merges", []string{}},
+		{"tokenizer.ggml.merges", merges},
 		{"tokenizer.ggml.bos_token_id", uint32(256)},
 		{"tokenizer.ggml.eos_token_id", end},
 		{"tokenizer.ggml.add_bos_token", false},
