@@ -28,7 +28,13 @@ var chatCommands = []struct{ name, args, help string }{
 }
 
 // otherWords are other words for commands: of Ollama's chat, and other spellings.
-var otherWords = map[string]string{"/?": "/help", "/quit": "/exit", "/bye": "/exit", "/summarize": "/summarise", "/compact": "/summarise"}
+var otherWords = map[string]string{
+	"/?":         "/help",
+	"/quit":      "/exit",
+	"/bye":       "/exit",
+	"/summarize": "/summarise",
+	"/compact":   "/summarise",
+}
 
 // Commands lists the words for completion.
 func (c *conversation) Commands() []string {
@@ -169,7 +175,12 @@ func (c *conversation) drop(args string) (out chatui.Outcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	out.Reply = fmt.Sprintf("The oldest %s%s forgotten, %s left.", counted(n, "turn"), c.span(n)+isAre(n), counted(len(c.msgs)/2-n, "turn")+isAre(len(c.msgs)/2-n))
+	out.Reply = fmt.Sprintf(
+		"The oldest %s%s forgotten, %s left.",
+		counted(n, "turn"),
+		c.span(n)+isAre(n),
+		counted(len(c.msgs)/2-n, "turn")+isAre(len(c.msgs)/2-n),
+	)
 	c.msgs = slices.Clone(c.msgs[2*n:])
 	c.goOn(&out)
 	return out, nil
@@ -223,7 +234,9 @@ func (c *conversation) summarise(args string) (out chatui.Outcome, err error) {
 		if strings.TrimSpace(got.text) == "" {
 			return "", errors.New("the model wrote no summary; nothing is forgotten")
 		}
-		c.msgs = append([]chat.Message{chat.Text(chat.User, askSummary), chat.Text(chat.Assistant, strings.TrimSpace(got.text))}, c.msgs[2*n:]...)
+		c.msgs = append(
+			[]chat.Message{chat.Text(chat.User, askSummary), chat.Text(chat.Assistant, strings.TrimSpace(got.text))},
+			c.msgs[2*n:]...)
 		c.said = nil
 		if pending == "" {
 			return "", nil

@@ -24,15 +24,19 @@ func smallTalk(t *testing.T, turns int) *conversation {
 	}
 	c, _, _ := talk(t, servertest.Options{Model: func(o *model.Options) { o.Context = 512 }, Script: script}, false)
 	for i := range turns {
-		c.msgs = append(c.msgs, chat.Text(chat.User, fmt.Sprintf("question %d, %s", i+1, strings.Repeat("x", 40))), chat.Text(chat.Assistant, "Yes."))
+		c.msgs = append(
+			c.msgs,
+			chat.Text(chat.User, fmt.Sprintf("question %d, %s", i+1, strings.Repeat("x", 40))),
+			chat.Text(chat.Assistant, "Yes."),
+		)
 	}
 	return c
 }
 
 func nobody(bool, string) {}
 
-// TestFullContext: a question that finds no room is kept, and the error says which turns would go by which command; each
-// command then answers it.
+// TestFullContext: a question that finds no room is kept, and the error says which turns would go by which command;
+// each command then answers it.
 func TestFullContext(t *testing.T) {
 	for command, want := range map[string]string{
 		"/drop":      `question 8, xxxx`,
@@ -42,8 +46,11 @@ func TestFullContext(t *testing.T) {
 		c := smallTalk(t, 8)
 		_, err := c.Answer(t.Context(), "and now?", nobody)
 		var kept chatui.Kept
-		if !errors.As(err, &kept) || !strings.Contains(err.Error(), "and the context holds 512") || !strings.Contains(err.Error(), `turns, from "question 1, xxxx`) ||
-			!strings.Contains(err.Error(), "/summarise") || !strings.Contains(err.Error(), "/clear") || len(c.msgs) != 16 {
+		if !errors.As(err, &kept) || !strings.Contains(err.Error(), "and the context holds 512") ||
+			!strings.Contains(err.Error(), `turns, from "question 1, xxxx`) ||
+			!strings.Contains(err.Error(), "/summarise") ||
+			!strings.Contains(err.Error(), "/clear") ||
+			len(c.msgs) != 16 {
 			t.Fatalf("%v, %d messages", err, len(c.msgs))
 		}
 		did := c.Command(command)
@@ -63,7 +70,8 @@ func TestFullContext(t *testing.T) {
 		}
 	}
 	c := smallTalk(t, 8)
-	if _, err := c.Answer(t.Context(), strings.Repeat("long ", 300), nobody); err == nil || !strings.Contains(err.Error(), "this message does not fit even alone") {
+	if _, err := c.Answer(t.Context(), strings.Repeat("long ", 300), nobody); err == nil ||
+		!strings.Contains(err.Error(), "this message does not fit even alone") {
 		t.Errorf("%v", err)
 	}
 }
@@ -75,7 +83,8 @@ func TestSummaryComesFirst(t *testing.T) {
 	if _, err := did.Do(t.Context(), nobody); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.msgs) != 4 || textOf(c.msgs[1]) != "They spoke of whales." || !strings.HasPrefix(textOf(c.msgs[2]), "question 3") {
+	if len(c.msgs) != 4 || textOf(c.msgs[1]) != "They spoke of whales." ||
+		!strings.HasPrefix(textOf(c.msgs[2]), "question 3") {
 		t.Errorf("%+v", c.msgs)
 	}
 	c = smallTalk(t, 3)
@@ -126,7 +135,9 @@ func TestWordsOfTheChat(t *testing.T) {
 		c.Command(line)
 	}
 	r := c.request("hi")
-	if *r.Sampling.Temperature != 0.5 || r.MaxTokens != 7 || *r.Sampling.TypicalP != 0.9 || len(r.Stop) != 2 || r.Effort != "high" || textOf(r.Messages[0]) != "Be brief." {
+	if *r.Sampling.Temperature != 0.5 || r.MaxTokens != 7 || *r.Sampling.TypicalP != 0.9 || len(r.Stop) != 2 ||
+		r.Effort != "high" ||
+		textOf(r.Messages[0]) != "Be brief." {
 		t.Errorf("%+v", r)
 	}
 	for line := range strings.Lines(chatHelp()) {

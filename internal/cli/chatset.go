@@ -15,7 +15,12 @@ import (
 var asOllama = map[string]string{"num-predict": "max-tokens", "repeat-penalty": "repetition-penalty"}
 
 // fixed are Ollama's names of what is settled when a model is loaded, and the flags for it.
-var fixed = map[string]string{"num-ctx": "--context", "num-thread": "--threads", "num-gpu": "--device", "main-gpu": "--device"}
+var fixed = map[string]string{
+	"num-ctx":    "--context",
+	"num-thread": "--threads",
+	"num-gpu":    "--device",
+	"main-gpu":   "--device",
+}
 
 // ollamaOption is a setting that has no flag.
 type ollamaOption struct {
@@ -75,7 +80,10 @@ func (c *conversation) set(args string) (string, error) {
 	case "noformat":
 		return "Answers have no format.", nil
 	case "wordwrap", "history", "nowordwrap", "nohistory":
-		return "", fmt.Errorf("%s cannot be set here: lines are always broken between words, and what was typed is kept", name)
+		return "", fmt.Errorf(
+			"%s cannot be set here: lines are always broken between words, and what was typed is kept",
+			name,
+		)
 	}
 	name = strings.ReplaceAll(name, "_", "-")
 	if n, ok := asOllama[name]; ok {
@@ -201,8 +209,19 @@ func (c *conversation) show(what string) (string, error) {
 		return c.settings(), nil
 	case "model", "info":
 		i := c.about.Info
-		return fmt.Sprintf("  %s: %s, %s parameters, %s, %d layers\n  context of %d tokens of at most %d\n  %s",
-			printableLine(i.Name), i.Family, count(i.Parameters), i.Quantization, i.Layers, c.about.Context, i.MaxContext, c.a.tilde(i.Path)), nil
+		return fmt.Sprintf(
+			"  %s: %s, %s parameters, %s, %d layers\n  context of %d tokens of at most %d\n  %s",
+			printableLine(
+				i.Name,
+			),
+			i.Family,
+			count(i.Parameters),
+			i.Quantization,
+			i.Layers,
+			c.about.Context,
+			i.MaxContext,
+			c.a.tilde(i.Path),
+		), nil
 	case "template":
 		if spec.Template != "" {
 			return spec.Template, nil

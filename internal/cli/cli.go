@@ -164,13 +164,15 @@ func Main(args []string, sys IO) (status int) {
 // maxLine is how many characters of an error are shown.
 const maxLine = 2000
 
-// packagePrefix is a package's name where an error begins with it: where in the program something was found says nothing
-// to who runs it.
-var packagePrefix = regexp.MustCompile(`(^|: |; |\n)(?:(?:auth|backend|cpu|cuda|bench|chat|chattmpl|config|engine|family|fetch|gguf|grammar|isa|keeper|kv|mmap|model|models|plan|pool|quant|` +
-	`safetensors|sample|server|store|synth|tokenizer|toolfmt|verify): )+`)
+// packagePrefix is a package's name where an error begins with it: where in the program something was found says
+// nothing to who runs it.
+var packagePrefix = regexp.MustCompile(
+	`(^|: |; |\n)(?:(?:auth|backend|cpu|cuda|bench|chat|chattmpl|config|engine|family|fetch|gguf|grammar|isa|keeper|kv|mmap|model|models|plan|pool|quant|` +
+		`safetensors|sample|server|store|synth|tokenizer|toolfmt|verify): )+`,
+)
 
-// oneLine writes an error in one line, without names of packages, control characters and the megabytes of a name that a
-// hostile file may have brought.
+// oneLine writes an error in one line, without names of packages, control characters and the megabytes of a name that
+// a hostile file may have brought.
 func oneLine(err error) string {
 	clean := func(r rune) rune {
 		if r < ' ' && r != '\n' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -290,7 +292,9 @@ func environmentTopic() *cobra.Command {
 	return &cobra.Command{Use: "environment", Short: "Settings by environment variables", Long: config.Help(helpWidth)}
 }
 
-var flagOfType = regexp.MustCompile(`(?m)^( +(?:-\w, +)?--[\w-]+ )(stringArray|strings|string|ints|int|uint|float32|float|duration)(\s|\[|$)`)
+var flagOfType = regexp.MustCompile(
+	`(?m)^( +(?:-\w, +)?--[\w-]+ )(stringArray|strings|string|ints|int|uint|float32|float|duration)(\s|\[|$)`,
+)
 
 // valueWords writes what a flag takes as the texts do, in place of Go's types.
 func valueWords(usage string) string {
@@ -300,7 +304,12 @@ func valueWords(usage string) string {
 		word, ok := words[m[2]]
 		switch {
 		case ok:
-		case strings.Contains(m[1], "--file"), strings.Contains(m[1], "-file"), strings.Contains(m[1], "--socket"), strings.Contains(m[1], "--tls"), strings.Contains(m[1], "--reference"), strings.Contains(m[1], "--plot"):
+		case strings.Contains(m[1], "--file"),
+			strings.Contains(m[1], "-file"),
+			strings.Contains(m[1], "--socket"),
+			strings.Contains(m[1], "--tls"),
+			strings.Contains(m[1], "--reference"),
+			strings.Contains(m[1], "--plot"):
 			word = "FILE"
 		case strings.Contains(m[1], "--model "):
 			word = "MODEL"
@@ -488,9 +497,13 @@ type settingFlag struct {
 	name, kind string
 }
 
-func (f settingFlag) String() string     { return "" }                                    // the help says the default
-func (f settingFlag) Set(v string) error { return errors.Unwrap(f.a.cfg.Set(f.name, v)) } // flagError names flag and value
-func (f settingFlag) Type() string       { return f.kind }
+func (f settingFlag) String() string { return "" } // the help says the default
+func (f settingFlag) Set(
+	v string,
+) error {
+	return errors.Unwrap(f.a.cfg.Set(f.name, v))
+}                                  // flagError names flag and value
+func (f settingFlag) Type() string { return f.kind }
 
 func (a *app) getenv(key string) string {
 	for i := len(a.io.Environ) - 1; i >= 0; i-- {

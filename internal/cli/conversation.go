@@ -37,7 +37,13 @@ func (a *app) conversation(to answerer, f *runFlags) *conversation {
 func (c *conversation) request(text string) *chat.Request { return c.requestAfter(c.msgs, text) }
 
 func (c *conversation) requestAfter(msgs []chat.Message, text string) *chat.Request {
-	r := &chat.Request{Sampling: c.f.chosen(), Stop: c.stop, MaxTokens: c.f.maxTokens, Thinking: c.thinking, Effort: c.effort}
+	r := &chat.Request{
+		Sampling:  c.f.chosen(),
+		Stop:      c.stop,
+		MaxTokens: c.f.maxTokens,
+		Thinking:  c.thinking,
+		Effort:    c.effort,
+	}
 	s := &r.Sampling
 	s.TypicalP, s.PresencePenalty, s.FrequencyPenalty, s.RepeatLastN = c.extra.TypicalP, c.extra.PresencePenalty, c.extra.FrequencyPenalty, c.extra.RepeatLastN
 	if c.f.keepAlive.set {
@@ -63,7 +69,11 @@ func (c *conversation) Markdown() bool { return c.markdown && !c.f.raw }
 
 // Answer says text and hands the answer out as it comes. The answer, or what there is of it when ctx ends, becomes
 // part of the conversation; a message that cannot be answered does not. note is what is worth a line afterwards.
-func (c *conversation) Answer(ctx context.Context, text string, emit func(reasoning bool, text string)) (note string, err error) {
+func (c *conversation) Answer(
+	ctx context.Context,
+	text string,
+	emit func(reasoning bool, text string),
+) (note string, err error) {
 	c.pending = ""
 	got, err := c.to.answer(ctx, c.request(text), func(reasoning bool, text string) error {
 		if !reasoning || !c.f.hideThinking {
@@ -75,7 +85,10 @@ func (c *conversation) Answer(ctx context.Context, text string, emit func(reason
 	if err == nil && got.end == chat.Length {
 		notes = append(notes, c.cutOff(got))
 		if len(c.msgs) > 0 && !c.bounded(got) {
-			notes = append(notes, "/drop forgets the oldest turns, /summarise puts a summary in their place, /clear forgets all.")
+			notes = append(
+				notes,
+				"/drop forgets the oldest turns, /summarise puts a summary in their place, /clear forgets all.",
+			)
 		}
 	}
 	if c.f.showStats && got.usage.Total > 0 {
@@ -86,7 +99,8 @@ func (c *conversation) Answer(ctx context.Context, text string, emit func(reason
 		return note, c.noRoom(ctx, text, err)
 	}
 	c.f.loaded = 0
-	if !c.f.raw && (len(got.said) > 0 || got.text != "") { // the question that was stopped before it began is not part of it
+	if !c.f.raw &&
+		(len(got.said) > 0 || got.text != "") { // the question that was stopped before it began is not part of it
 		c.said = got.said
 		c.msgs = append(c.msgs[:len(c.msgs):len(c.msgs)], chat.Text(chat.User, text),
 			chat.Text(chat.Assistant, strings.TrimSpace(got.text)))

@@ -78,17 +78,43 @@ func (s *sampling) register(cmd *cobra.Command) {
 	s.flags = cmd
 	f := cmd.Flags()
 	f.IntVarP(&s.maxTokens, "max-tokens", "n", 0, "most tokens to generate (default: until the context is full)")
-	f.Float32Var(&s.temperature, "temperature", 0, "0 always takes the most probable token; higher is more varied (default: the model's own)")
+	f.Float32Var(
+		&s.temperature,
+		"temperature",
+		0,
+		"0 always takes the most probable token; higher is more varied (default: the model's own)",
+	)
 	f.IntVar(&s.topK, "top-k", 0, "choose among the k most probable tokens (default: the model's own)")
-	f.Float32Var(&s.topP, "top-p", 0, "choose among the most probable tokens that reach p together (default: the model's own)")
-	f.Float32Var(&s.minP, "min-p", 0, "drop tokens with less than p times the best one's probability (default: the model's own)")
-	f.Float32Var(&s.repetitionPenalty, "repetition-penalty", 0, "make recent tokens less probable; 1 is off (default: the model's own)")
+	f.Float32Var(
+		&s.topP,
+		"top-p",
+		0,
+		"choose among the most probable tokens that reach p together (default: the model's own)",
+	)
+	f.Float32Var(
+		&s.minP,
+		"min-p",
+		0,
+		"drop tokens with less than p times the best one's probability (default: the model's own)",
+	)
+	f.Float32Var(
+		&s.repetitionPenalty,
+		"repetition-penalty",
+		0,
+		"make recent tokens less probable; 1 is off (default: the model's own)",
+	)
 	f.Uint64VarP(&s.seed, "seed", "s", 0, "the same seed gives the same answer (default: a random one)")
 }
 
 // check refuses values that cannot be, before anything is loaded.
 func (s *sampling) check() error {
-	p := sample.Params{Temperature: s.temperature, TopK: s.topK, TopP: s.topP, MinP: s.minP, RepetitionPenalty: s.repetitionPenalty}
+	p := sample.Params{
+		Temperature:       s.temperature,
+		TopK:              s.topK,
+		TopP:              s.topP,
+		MinP:              s.minP,
+		RepetitionPenalty: s.repetitionPenalty,
+	}
 	switch {
 	case s.maxTokens == -1 || s.maxTokens == -2: // as llama.cpp and Ollama have it
 		s.maxTokens = 0
@@ -126,7 +152,14 @@ func (s *sampling) chosen() chat.Sampling {
 }
 
 // offValues are what switches a flag off, where leaving it out leaves it to the model.
-var offValues = map[string]string{"temperature": "0", "top-p": "1", "top-k": "0", "min-p": "0", "repetition-penalty": "1", "max-tokens": "0"}
+var offValues = map[string]string{
+	"temperature":        "0",
+	"top-p":              "1",
+	"top-k":              "0",
+	"min-p":              "0",
+	"repetition-penalty": "1",
+	"max-tokens":         "0",
+}
 
 // set changes a flag while a chat goes on. A value that cannot be leaves it as it was.
 func (s *sampling) set(name, value string) error {

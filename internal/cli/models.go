@@ -65,7 +65,12 @@ func (a *app) made(st *store.Store) []models.Derived {
 // notHere says of a name that is none of the store's whether a model was made under it, or what may have been meant.
 func (a *app) notHere(st *store.Store, arg string, err error) error {
 	if d, ok, _ := models.New(st).Derived(arg); ok {
-		return fmt.Errorf("%s was made of %s, and only run and serve know its settings: name %s", d.Spec.Name, d.Parent, d.Parent)
+		return fmt.Errorf(
+			"%s was made of %s, and only run and serve know its settings: name %s",
+			d.Spec.Name,
+			d.Parent,
+			d.Parent,
+		)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return a.noModel(st, arg, false, err)
@@ -107,7 +112,10 @@ func (a *app) list(asJSON, all bool) error {
 			})
 		}
 		for _, e := range more {
-			out = append(out, listedModel{Name: e.Name, Size: e.Size, Where: "not fetched", Licence: e.Licence, SHA256: e.SHA256})
+			out = append(
+				out,
+				listedModel{Name: e.Name, Size: e.Size, Where: "not fetched", Licence: e.Licence, SHA256: e.SHA256},
+			)
 		}
 		return a.writeJSON(out)
 	}
@@ -123,14 +131,28 @@ func (a *app) list(asJSON, all bool) error {
 		if m.Problem != "" {
 			where = m.Where + "  cannot run: " + m.Problem
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printableLine(m.Name), fetch.Bytes(m.Size), ago(time.Since(m.Modified)), printableLine(where))
+		fmt.Fprintf(
+			w,
+			"%s\t%s\t%s\t%s\n",
+			printableLine(m.Name),
+			fetch.Bytes(m.Size),
+			ago(time.Since(m.Modified)),
+			printableLine(where),
+		)
 	}
 	for _, d := range made {
 		of := "of uploaded files"
 		if d.Parent != "" {
 			of = "of " + d.Parent
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", printableLine(d.Spec.Name), fetch.Bytes(d.Spec.Size), ago(time.Since(d.Spec.Time)), printableLine("made "+of))
+		fmt.Fprintf(
+			w,
+			"%s\t%s\t%s\t%s\n",
+			printableLine(d.Spec.Name),
+			fetch.Bytes(d.Spec.Size),
+			ago(time.Since(d.Spec.Time)),
+			printableLine("made "+of),
+		)
 	}
 	for _, e := range more {
 		size := fetch.Bytes(e.Size)
@@ -408,7 +430,16 @@ type shownDraw struct {
 
 func drawOf(d *model.Description) shownDraw {
 	s := d.Sampling
-	return shownDraw{s.Temperature, s.TopK, s.TopP, s.MinP, s.TypicalP, s.RepetitionPenalty, s.RepeatLastN, d.SamplingSource}
+	return shownDraw{
+		s.Temperature,
+		s.TopK,
+		s.TopP,
+		s.MinP,
+		s.TypicalP,
+		s.RepetitionPenalty,
+		s.RepeatLastN,
+		d.SamplingSource,
+	}
 }
 
 // String names what is set, as the flags of run do.
@@ -619,7 +650,8 @@ func firstOnly(c completion) completion {
 func (a *app) completeModels(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	out, directive := a.completeHere(cmd, args, prefix)
 	for _, e := range store.Catalog() {
-		if st, err := a.store(); err == nil && !st.Has(e) && strings.HasPrefix(e.Name, prefix) && !slices.Contains(args, e.Name) {
+		if st, err := a.store(); err == nil && !st.Has(e) && strings.HasPrefix(e.Name, prefix) &&
+			!slices.Contains(args, e.Name) {
 			out = append(out, e.Name+"\t"+e.Title+", not fetched")
 		}
 	}

@@ -23,7 +23,8 @@ var nameLike = regexp.MustCompile(`^[A-Za-z0-9~._/\\:@+#=%-]*[A-Za-z0-9][A-Za-z0
 // notSums are characters of sums and the like, which name nothing where nothing else stands.
 var notSums = regexp.MustCompile(`[A-Za-z]`)
 
-// isPrompt reports whether a lone argument that names no model is a prompt: it has spaces, or characters that no name has.
+// isPrompt reports whether a lone argument that names no model is a prompt: it has spaces, or characters that no name
+// has.
 func isPrompt(word string) bool { return !nameLike.MatchString(word) || !notSums.MatchString(word) }
 
 // weightsEnding is what files with weights end in, of programs that are read here and of others.
@@ -31,7 +32,8 @@ var weightsEnding = regexp.MustCompile(`(?i)\.(gguf|ggml|safetensors|bin|pt|pth|
 
 // meansFile reports whether someone who wrote word meant a file or folder.
 func meansFile(word string) bool {
-	if store.LooksLikePath(word) || weightsEnding.MatchString(word) && !strings.Contains(word, ":") || strings.Contains(word, `\`) {
+	if store.LooksLikePath(word) || weightsEnding.MatchString(word) && !strings.Contains(word, ":") ||
+		strings.Contains(word, `\`) {
 		return true
 	}
 	dir, _, below := strings.Cut(word, "/")
@@ -128,8 +130,8 @@ func (f *runFlags) promptOfFlags() (prompt string, has bool, err error) {
 	return strings.TrimRight(string(b), "\r\n"), true, nil
 }
 
-// locateSpec turns what "run" was told into a model with the settings that it was made with, and fetches it where it is
-// not there yet: a model of the catalog and a full address at once, a repository of Hugging Face after asking.
+// locateSpec turns what "run" was told into a model with the settings that it was made with, and fetches it where it
+// is not there yet: a model of the catalog and a full address at once, a repository of Hugging Face after asking.
 func (a *app) locateSpec(ctx context.Context, st *store.Store, arg string, oneWord bool) (chat.Spec, error) {
 	ref, err := st.Resolve(arg)
 	if errors.Is(err, store.ErrNotFound) {

@@ -68,8 +68,8 @@ func TestRunArguments(t *testing.T) {
 	}
 }
 
-// TestUnknownNamesAreNoPrompts: one word that looks like a model or a path is one, or an error that names what may have been
-// meant; the default model is not asked.
+// TestUnknownNamesAreNoPrompts: one word that looks like a model or a path is one, or an error that names what may
+// have been meant; the default model is not asked.
 func TestUnknownNamesAreNoPrompts(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("models", 0o755); err != nil {
@@ -97,12 +97,19 @@ func TestUnknownNamesAreNoPrompts(t *testing.T) {
 				want, _, _ = strings.Cut(want, " (to")
 				want = strings.TrimPrefix(want, "baleen run -p ")
 			}
-			if lines := strings.Count(o.err, "\n"); o.status != exitFailed || o.out != "" || lines != 1 || !strings.Contains(o.err, want) {
+			if lines := strings.Count(o.err, "\n"); o.status != exitFailed || o.out != "" || lines != 1 ||
+				!strings.Contains(o.err, want) {
 				t.Errorf("%q: %+v, want one line with %q", args, o, want)
 			}
 		}
 	}
-	command(t, "", "run", "hello", "world").oneErrorLine(t, exitFailed, `a prompt stands in quotes: baleen run "hello world"`)
+	command(
+		t,
+		"",
+		"run",
+		"hello",
+		"world",
+	).oneErrorLine(t, exitFailed, `a prompt stands in quotes: baleen run "hello world"`)
 	command(t, "", "run", "hello,", "world").oneErrorLine(t, exitUsage, `"hello," is no model; a prompt stands in quotes`)
 }
 
@@ -111,9 +118,14 @@ func TestFetchingAsks(t *testing.T) {
 	for answer, want := range map[string]string{"n\n": "baleen: nothing was fetched", "\n": "baleen: nothing was fetched", "y\n": "baleen: "} {
 		var out, errs bytes.Buffer
 		env := []string{"BALEEN_HOME=" + t.TempDir(), "HF_ENDPOINT=http://127.0.0.1:1"} // nobody listens there
-		status := Main([]string{"run", "org/repo:Q4_K_M"}, IO{In: strings.NewReader(answer), Out: &out, Err: &errs, Environ: env, InTTY: true, ErrTTY: true})
+		status := Main(
+			[]string{"run", "org/repo:Q4_K_M"},
+			IO{In: strings.NewReader(answer), Out: &out, Err: &errs, Environ: env, InTTY: true, ErrTTY: true},
+		)
 		asked, rest, _ := strings.Cut(errs.String(), "[y/N] ")
-		if status != exitFailed || asked != "org/repo:Q4_K_M is not on this machine. Fetch it from hf.co/org/repo:Q4_K_M? " || !strings.HasPrefix(rest, want) ||
+		if status != exitFailed ||
+			asked != "org/repo:Q4_K_M is not on this machine. Fetch it from hf.co/org/repo:Q4_K_M? " ||
+			!strings.HasPrefix(rest, want) ||
 			strings.Contains(rest, "127.0.0.1:1") != (answer == "y\n") {
 			t.Errorf("%q: status %d, %q", answer, status, errs.String())
 		}
@@ -123,7 +135,21 @@ func TestFetchingAsks(t *testing.T) {
 // TestOtherSpellings: command lines of llama.cpp and Ollama work, and what has no effect says so.
 func TestOtherSpellings(t *testing.T) {
 	model := tinyFile(t, "")
-	want := command(t, "", "run", model, "once", "--max-tokens", "4", "--temperature", "0", "--context", "64", "--threads", "1")
+	want := command(
+		t,
+		"",
+		"run",
+		model,
+		"once",
+		"--max-tokens",
+		"4",
+		"--temperature",
+		"0",
+		"--context",
+		"64",
+		"--threads",
+		"1",
+	)
 	if want.status != exitOK || want.out == "" {
 		t.Fatalf("%+v", want)
 	}
@@ -151,16 +177,33 @@ func TestOtherSpellings(t *testing.T) {
 			}
 			continue
 		}
-		if o.status != exitOK || o.out != want.out || (says == "") != !strings.Contains(got, "no effect") && !strings.Contains(says, "prompt") || !strings.Contains(got, says) {
+		if o.status != exitOK || o.out != want.out ||
+			(says == "") != !strings.Contains(got, "no effect") && !strings.Contains(says, "prompt") ||
+			!strings.Contains(got, says) {
 			t.Errorf("%s: %+v, want %q and %q", line, o, want.out, says)
 		}
 	}
-	command(t, "", "run", model, "x", "--format", "json").oneErrorLine(t, exitUsage, "--format json: answers cannot be held to a format yet")
-	command(t, "", "run", model, "x", "--think=perhaps").oneErrorLine(t, exitUsage, `--think "perhaps": want true, false, low, medium or high`)
+	command(
+		t,
+		"",
+		"run",
+		model,
+		"x",
+		"--format",
+		"json",
+	).oneErrorLine(t, exitUsage, "--format json: answers cannot be held to a format yet")
+	command(
+		t,
+		"",
+		"run",
+		model,
+		"x",
+		"--think=perhaps",
+	).oneErrorLine(t, exitUsage, `--think "perhaps": want true, false, low, medium or high`)
 }
 
-// TestModelsAreOffered offers models wherever a command takes one: those that are here, and where it makes sense those of the
-// catalog.
+// TestModelsAreOffered offers models wherever a command takes one: those that are here, and where it makes sense
+// those of the catalog.
 func TestModelsAreOffered(t *testing.T) {
 	env := []string{"BALEEN_HOME=" + t.TempDir()}
 	if o := commandEnv(t, env, "", "cp", tinyFile(t, ""), "mine"); o.status != exitOK {
@@ -195,7 +238,8 @@ func TestModelsAreOffered(t *testing.T) {
 		o := commandEnv(t, env, "", args...)
 		for _, word := range strings.Fields(want) {
 			name, not := strings.CutPrefix(word, "-")
-			if has := strings.Contains("\n"+o.out, "\n"+name+"\t") || strings.Contains("\n"+o.out, "\n"+name+"\n"); has == not || o.status != exitOK {
+			if has := strings.Contains("\n"+o.out, "\n"+name+"\t") || strings.Contains("\n"+o.out, "\n"+name+"\n"); has == not ||
+				o.status != exitOK {
 				t.Errorf("%q offers %q, %s: %v", line, o.out, name, has)
 			}
 		}
@@ -243,7 +287,8 @@ func TestHostVariables(t *testing.T) {
 			t.Errorf("%v %v: %s, %v; want %s", tc.env, tc.args, r.address(), err, tc.want)
 		}
 	}
-	if o := commandEnv(t, []string{"OLLAMA_HOST=a b"}, "", "ps"); o.status != exitUsage || !strings.Contains(o.err, `OLLAMA_HOST="a b": want HOST`) {
+	if o := commandEnv(t, []string{"OLLAMA_HOST=a b"}, "", "ps"); o.status != exitUsage ||
+		!strings.Contains(o.err, `OLLAMA_HOST="a b": want HOST`) {
 		t.Errorf("%+v", o)
 	}
 	if o := command(t, "", "--version"); o.status != exitOK || o.out != command(t, "", "version").out {

@@ -73,9 +73,19 @@ func (a *app) runCommandOf(f *runFlags) *cobra.Command {
 	fs.Lookup("hf-repo").Hidden = true
 	fs.StringVarP(&f.prompt, "prompt", "p", "", "the PROMPT, also of one word")
 	fs.StringVarP(&f.file, "file", "f", "", "file with the prompt")
-	fs.StringVar(&f.system, "system", "", "instructions that stand before the conversation (default: those that the model was made with)")
+	fs.StringVar(
+		&f.system,
+		"system",
+		"",
+		"instructions that stand before the conversation (default: those that the model was made with)",
+	)
 	fs.BoolVar(&f.raw, "raw", false, "continue the prompt as plain text, without a chat template")
-	fs.StringVar(&f.think, "think", "", "let the model reason before it answers: true, false, low, medium or high (default: as the model has it)")
+	fs.StringVar(
+		&f.think,
+		"think",
+		"",
+		"let the model reason before it answers: true, false, low, medium or high (default: as the model has it)",
+	)
 	fs.Lookup("think").NoOptDefVal = "true"
 	fs.BoolVar(&f.hideThinking, "hidethinking", false, "do not show what it reasons")
 	fs.StringVar(&f.format, "format", "", "hold the answer to a format: not yet, it is refused")
@@ -88,7 +98,10 @@ func (a *app) runCommandOf(f *runFlags) *cobra.Command {
 	ineffective(cmd)
 	alias(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("model", a.completeModels)
-	_ = cmd.RegisterFlagCompletionFunc("think", cobra.FixedCompletions([]string{"true", "false", "low", "medium", "high"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc(
+		"think",
+		cobra.FixedCompletions([]string{"true", "false", "low", "medium", "high"}, cobra.ShellCompDirectiveNoFileComp),
+	)
 	return cmd
 }
 
@@ -112,7 +125,10 @@ func noFormat(value string) error {
 	if value == "" {
 		return nil
 	}
-	return usagef("--format %s: answers cannot be held to a format yet; ask for it in the prompt, and use --json for an answer inside of a JSON object", value)
+	return usagef(
+		"--format %s: answers cannot be held to a format yet; ask for it in the prompt, and use --json for an answer inside of a JSON object",
+		value,
+	)
 }
 
 // maxPrompt bounds what is read from standard input.
@@ -319,7 +335,14 @@ func (a *app) answerJSON(ctx context.Context, c *conversation, prompt string) er
 	}
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	u := got.usage
-	r := runResult{Model: c.about.Info.Name, Text: got.text, Reasoning: got.reasoning, Tokens: got.tokens, Finish: "stop", Seed: u.Seed}
+	r := runResult{
+		Model:     c.about.Info.Name,
+		Text:      got.text,
+		Reasoning: got.reasoning,
+		Tokens:    got.tokens,
+		Finish:    "stop",
+		Seed:      u.Seed,
+	}
 	if got.end == chat.Length {
 		r.Finish = "length"
 	}

@@ -33,7 +33,10 @@ func (c *conversation) chatFile(name string) (string, error) {
 		return "", errors.New("want a name")
 	}
 	if err := store.CheckName(name); err != nil || strings.ContainsAny(name, "/:@") {
-		return "", fmt.Errorf("%q cannot be a conversation's name: one word of letters, digits, '.', '_' and '-', without spaces and slashes", name)
+		return "", fmt.Errorf(
+			"%q cannot be a conversation's name: one word of letters, digits, '.', '_' and '-', without spaces and slashes",
+			name,
+		)
 	}
 	dir, err := c.chats()
 	return filepath.Join(dir, name+".json"), err
@@ -81,7 +84,12 @@ func (c *conversation) save(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	saved := savedChat{Model: c.about.Info.Name, Saved: time.Now().UTC().Truncate(time.Second), System: c.f.system, Messages: []savedMessage{}}
+	saved := savedChat{
+		Model:    c.about.Info.Name,
+		Saved:    time.Now().UTC().Truncate(time.Second),
+		System:   c.f.system,
+		Messages: []savedMessage{},
+	}
 	for _, m := range c.msgs {
 		saved.Messages = append(saved.Messages, savedMessage{m.Role, textOf(m)})
 	}

@@ -104,8 +104,8 @@ func ineffective(cmd *cobra.Command) {
 	}
 }
 
-// noteIneffective says which flags of the command line have no effect. That none of a model's layers are to be on a GPU
-// means something: that it runs on the processor.
+// noteIneffective says which flags of the command line have no effect. That none of a model's layers are to be on a
+// GPU means something: that it runs on the processor.
 func (a *app) noteIneffective(cmd *cobra.Command) error {
 	for _, w := range without {
 		flag := cmd.Flags().Lookup(w.name)

@@ -32,8 +32,8 @@ type there struct {
 // loadSettings are those that say how a model is loaded. A server has its own.
 var loadSettings = []string{config.Device, config.Threads, config.Context, config.KV, config.CPU}
 
-// askServer finds a server of this user on this machine that has the model of spec loaded under the name that was asked
-// for. Where a setting says how the model is to be loaded, none will do.
+// askServer finds a server of this user on this machine that has the model of spec loaded under the name that was
+// asked for. Where a setting says how the model is to be loaded, none will do.
 func (a *app) askServer(ctx context.Context, name string, spec chat.Spec, f *runFlags) *there {
 	if f.noServer || !byName(name) {
 		return nil
@@ -76,7 +76,13 @@ func (a *app) askServer(ctx context.Context, name string, spec chat.Spec, f *run
 		}
 		info := d.Info
 		t := &there{r: r, http: client, base: base, name: name}
-		t.ab = about{Info: info, Context: m.Context, Spec: spec, Base: info.ChatTemplate == "" && spec.Template == "", Server: r.address()}
+		t.ab = about{
+			Info:    info,
+			Context: m.Context,
+			Spec:    spec,
+			Base:    info.ChatTemplate == "" && spec.Template == "",
+			Server:  r.address(),
+		}
 		return t
 	}
 	return nil

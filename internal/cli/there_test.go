@@ -72,7 +72,10 @@ func TestRunOfAServer(t *testing.T) {
 	run := func(args ...string) outcome {
 		t.Helper()
 		var out, errs bytes.Buffer
-		status := Main(append([]string{"run", "weights"}, args...), IO{In: strings.NewReader(""), Out: &out, Err: &errs, Environ: env})
+		status := Main(
+			append([]string{"run", "weights"}, args...),
+			IO{In: strings.NewReader(""), Out: &out, Err: &errs, Environ: env},
+		)
 		return outcome{status, out.String(), errs.String()}
 	}
 	for _, args := range [][]string{
@@ -102,7 +105,8 @@ func TestRunOfAServer(t *testing.T) {
 			t.Errorf("%.60q:\nhere  %+v\nthere %+v", args, ra, rb)
 		}
 	}
-	if o := run("hi you", "-n", "2", "--stats"); o.status != exitOK || strings.Contains(o.err, "loading took") || !strings.Contains(o.err, "answer 2 tokens") {
+	if o := run("hi you", "-n", "2", "--stats"); o.status != exitOK || strings.Contains(o.err, "loading took") ||
+		!strings.Contains(o.err, "answer 2 tokens") {
 		t.Errorf("the server was not asked: %+v", o)
 	}
 	if o := run("hi you", "-n", "2", "--keepalive", "5m"); o.status != exitOK || strings.Contains(o.err, "no effect") {
@@ -110,7 +114,8 @@ func TestRunOfAServer(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--no-server"}, {"--context", "64"}, {"--kv", "f32"}, {"--keepalive", "5m", "--no-server"}} {
 		o := run(append(args, "hi you", "-n", "2", "--stats")...)
-		if o.status != exitOK || !strings.Contains(o.err, "loading took") || strings.Contains(o.err, "--keep-alive has no effect") != (args[0] == "--keepalive") {
+		if o.status != exitOK || !strings.Contains(o.err, "loading took") ||
+			strings.Contains(o.err, "--keep-alive has no effect") != (args[0] == "--keepalive") {
 			t.Errorf("%v: %+v", args, o)
 		}
 	}
@@ -144,7 +149,10 @@ func TestChatOfAServer(t *testing.T) {
 	}
 	defer to.close()
 	c := a.conversation(to, f)
-	if !strings.Contains(c.Title(), "context of 512 tokens, loaded by the server at "+strings.TrimPrefix(env[1], "BALEEN_HOST=unix:")) {
+	if !strings.Contains(
+		c.Title(),
+		"context of 512 tokens, loaded by the server at "+strings.TrimPrefix(env[1], "BALEEN_HOST=unix:"),
+	) {
 		t.Errorf("%s", c.Title())
 	}
 	if _, err := c.Answer(t.Context(), "one", nobody); err != nil || len(c.said) == 0 {
@@ -164,14 +172,24 @@ func TestChatOfAServer(t *testing.T) {
 	}
 	q := c.request("six")
 	q.Said = []int32{1 << 30}
-	if _, err := to.answer(t.Context(), q, func(bool, string) error { return nil }); err == nil || !strings.Contains(err.Error(), "said: token 1073741824 at position 0") {
+	if _, err := to.answer(t.Context(), q, func(bool, string) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), "said: token 1073741824 at position 0") {
 		t.Errorf("%v", err)
 	}
 }
 
 // TestEveryFieldIsSent: what a request of run can say arrives at the server.
 func TestEveryFieldIsSent(t *testing.T) {
-	q := &chat.Request{Raw: true, Prompt: "p", Said: []int32{1}, Stop: []string{"s"}, MaxTokens: 1, Thinking: new(true), Effort: "high", KeepAlive: new(time.Minute)}
+	q := &chat.Request{
+		Raw:       true,
+		Prompt:    "p",
+		Said:      []int32{1},
+		Stop:      []string{"s"},
+		MaxTokens: 1,
+		Thinking:  new(true),
+		Effort:    "high",
+		KeepAlive: new(time.Minute),
+	}
 	q.Messages = []chat.Message{chat.Text(chat.User, "hi")}
 	s := reflect.ValueOf(&q.Sampling).Elem()
 	for i := range s.NumField() {

@@ -22,8 +22,8 @@ type Address struct {
 	TLS    bool
 }
 
-// ParseAddress reads HOST, HOST:PORT, :PORT, http://HOST:PORT, https://HOST:PORT or unix:PATH. A path of an address says
-// nothing, as in OLLAMA_HOST.
+// ParseAddress reads HOST, HOST:PORT, :PORT, http://HOST:PORT, https://HOST:PORT or unix:PATH. A path of an address
+// says nothing, as in OLLAMA_HOST.
 func ParseAddress(text string, port int) (Address, error) {
 	bad := errors.New("want HOST, HOST:PORT, http://HOST:PORT or unix:PATH")
 	a := Address{Port: port}
@@ -62,7 +62,8 @@ func ParseAddress(text string, port int) (Address, error) {
 	if a.Host = host; host == "" {
 		a.Host = "127.0.0.1"
 	}
-	if u, err := url.Parse("http://" + net.JoinHostPort(a.Host, "1")); err != nil || u.Hostname() != a.Host || strings.ContainsAny(a.Host, " \t") {
+	if u, err := url.Parse("http://" + net.JoinHostPort(a.Host, "1")); err != nil || u.Hostname() != a.Host ||
+		strings.ContainsAny(a.Host, " \t") {
 		return a, bad
 	}
 	return a, nil

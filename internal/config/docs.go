@@ -8,7 +8,10 @@ import (
 // foreign are variables of other programs that count here.
 var foreign = []struct{ names, help string }{
 	{"OLLAMA_HOST", "BALEEN_HOST's place where that is not set; without a port it means 11434"},
-	{"OLLAMA_MODELS, HF_HOME, HF_HUB_CACHE", "where Ollama and the Hugging Face cache keep their models, which run in place"},
+	{
+		"OLLAMA_MODELS, HF_HOME, HF_HUB_CACHE",
+		"where Ollama and the Hugging Face cache keep their models, which run in place",
+	},
 	{"HF_ENDPOINT, HF_TOKEN", "the server that models of Hugging Face are fetched from, and the key for it"},
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "the way to the network, for downloads"},
 	{"NO_COLOR, TERM=dumb", "no colours; no drawing either"},

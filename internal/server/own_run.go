@@ -10,8 +10,8 @@ import (
 )
 
 // POST /baleen/run and /baleen/count are what the terminal asks a server that has the model loaded. They take package
-// chat's request nearly as it is, so that an answer is the same in tokens, words and counts as that of the terminal's own
-// process.
+// chat's request nearly as it is, so that an answer is the same in tokens, words and counts as that of the terminal's
+// own process.
 
 // A RunBody is the body of POST /baleen/run.
 type RunBody struct {
@@ -77,7 +77,13 @@ type RunCount struct {
 	Tokens int `json:"tokens"`
 }
 
-func runField[T any](name string, t fields.Type, doc string, dst func(*RunBody) *T, get func(fields.Value) T) fields.Field[RunBody] {
+func runField[T any](
+	name string,
+	t fields.Type,
+	doc string,
+	dst func(*RunBody) *T,
+	get func(fields.Value) T,
+) fields.Field[RunBody] {
 	return fields.Field[RunBody]{Name: name, Type: t, Doc: doc, Set: func(b *RunBody, v fields.Value) error {
 		*dst(b) = get(v)
 		return nil
@@ -85,40 +91,171 @@ func runField[T any](name string, t fields.Type, doc string, dst func(*RunBody) 
 }
 
 var runMessageTable = &fields.Table[RunMessage]{Name: "message", Fields: []fields.Field[RunMessage]{
-	{Name: "role", Type: fields.Enum(chat.System, chat.User, chat.Assistant), Required: true, Doc: "system, user or assistant", Set: func(m *RunMessage, v fields.Value) error { m.Role = v.String(); return nil }},
-	{Name: "content", Type: fields.String(), Required: true, Doc: "its text", Set: func(m *RunMessage, v fields.Value) error { m.Content = v.String(); return nil }},
+	{
+		Name:     "role",
+		Type:     fields.Enum(chat.System, chat.User, chat.Assistant),
+		Required: true,
+		Doc:      "system, user or assistant",
+		Set:      func(m *RunMessage, v fields.Value) error { m.Role = v.String(); return nil },
+	},
+	{
+		Name:     "content",
+		Type:     fields.String(),
+		Required: true,
+		Doc:      "its text",
+		Set:      func(m *RunMessage, v fields.Value) error { m.Content = v.String(); return nil },
+	},
 }}
 
 var runTable = &fields.Table[RunBody]{Name: "run", Fields: []fields.Field[RunBody]{
-	{Name: "model", Type: fields.String().NotEmpty(), Required: true, Doc: "name of the model", Set: func(b *RunBody, v fields.Value) error { b.Model = v.String(); return nil }},
-	{Name: "messages", Type: fields.List(fields.Object("message")), Doc: "the conversation; the last message is the user's", Set: func(b *RunBody, v fields.Value) error {
-		for _, it := range v.Items() {
-			var m RunMessage
-			if err := runMessageTable.DecodeValue(it, &m); err != nil {
-				return err
+	{
+		Name:     "model",
+		Type:     fields.String().NotEmpty(),
+		Required: true,
+		Doc:      "name of the model",
+		Set:      func(b *RunBody, v fields.Value) error { b.Model = v.String(); return nil },
+	},
+	{
+		Name: "messages",
+		Type: fields.List(fields.Object("message")),
+		Doc:  "the conversation; the last message is the user's",
+		Set: func(b *RunBody, v fields.Value) error {
+			for _, it := range v.Items() {
+				var m RunMessage
+				if err := runMessageTable.DecodeValue(it, &m); err != nil {
+					return err
+				}
+				b.Messages = append(b.Messages, m)
 			}
-			b.Messages = append(b.Messages, m)
-		}
-		return nil
-	}},
-	runField("prompt", fields.String(), "with raw: the text to be continued", func(b *RunBody) *string { return &b.Prompt }, fields.Value.String),
-	runField("raw", fields.Bool(), "continue prompt as plain text, without the chat template", func(b *RunBody) *bool { return &b.Raw }, fields.Value.Bool),
-	runField("said", fields.List(fields.Int(0, maxID)), "what an earlier answer of this conversation gave as said: where its text stands in the prompt, it is sent in these tokens", func(b *RunBody) *[]int32 { return &b.Said }, fields.Value.Int32s),
-	runField("temperature", fields.Number(0, 10000), "0 takes the most probable token. Left out: "+fields.DefaultSampling, func(b *RunBody) **float32 { return &b.Temperature }, fields.Value.Float32),
-	runField("top_k", fields.Int(0, maxID), "draw from the k most probable tokens; 0: from all", func(b *RunBody) **int { return &b.TopK }, intOf),
-	runField("top_p", fields.Number(0, 1), "draw from the most probable tokens that have this probability together", func(b *RunBody) **float32 { return &b.TopP }, fields.Value.Float32),
-	runField("min_p", fields.Number(0, 1), "leave out tokens less probable than this share of the most probable one", func(b *RunBody) **float32 { return &b.MinP }, fields.Value.Float32),
-	runField("typical_p", fields.Number(0, 1), "locally typical sampling", func(b *RunBody) **float32 { return &b.TypicalP }, fields.Value.Float32),
-	runField("repetition_penalty", fields.Number(0, 10000), "divides the scores of tokens that came up lately; 1: off", func(b *RunBody) **float32 { return &b.RepetitionPenalty }, fields.Value.Float32),
-	runField("presence_penalty", fields.Number(-100, 100), "is taken once from the score of each token that the answer has", func(b *RunBody) **float32 { return &b.PresencePenalty }, fields.Value.Float32),
-	runField("frequency_penalty", fields.Number(-100, 100), "is taken from the score of a token for each time that the answer has it", func(b *RunBody) **float32 { return &b.FrequencyPenalty }, fields.Value.Float32),
-	runField("repeat_last_n", fields.Int(-1, maxID), "how many tokens back repetition_penalty looks; -1: all", func(b *RunBody) **int { return &b.RepeatLastN }, intOf),
-	runField("seed", fields.Number(0, 1<<64), "a whole number of 64 bits; the same seed draws the same tokens", func(b *RunBody) **uint64 { return &b.Seed }, func(v fields.Value) *uint64 { return new(uint64(v.Truncated())) }),
-	runField("stop", fields.List(fields.String().NotEmpty()), "texts that end the answer and are no part of it", func(b *RunBody) *[]string { return &b.Stop }, fields.Value.Strings),
-	runField("max_tokens", fields.Int(0, maxID), "most tokens of the answer; 0: until the context is full", func(b *RunBody) *int { return &b.MaxTokens }, fields.Value.Int),
-	runField("thinking", fields.Bool(), "reasoning on or off; left out: as the template has it", func(b *RunBody) **bool { return &b.Thinking }, func(v fields.Value) *bool { return new(v.Bool()) }),
-	runField("effort", fields.Enum(chat.Efforts...), "how much to reason", func(b *RunBody) *string { return &b.Effort }, fields.Value.String),
-	runField("keep_alive", fields.Number(-1, 1e9), "seconds that the model stays loaded afterwards; negative: for good", func(b *RunBody) **float64 { return &b.KeepAlive }, func(v fields.Value) *float64 { return new(v.Float()) }),
+			return nil
+		},
+	},
+	runField(
+		"prompt",
+		fields.String(),
+		"with raw: the text to be continued",
+		func(b *RunBody) *string { return &b.Prompt },
+		fields.Value.String,
+	),
+	runField(
+		"raw",
+		fields.Bool(),
+		"continue prompt as plain text, without the chat template",
+		func(b *RunBody) *bool { return &b.Raw },
+		fields.Value.Bool,
+	),
+	runField(
+		"said",
+		fields.List(fields.Int(0, maxID)),
+		"what an earlier answer of this conversation gave as said: where its text stands in the prompt, it is sent in these tokens",
+		func(b *RunBody) *[]int32 { return &b.Said },
+		fields.Value.Int32s,
+	),
+	runField(
+		"temperature",
+		fields.Number(0, 10000),
+		"0 takes the most probable token. Left out: "+fields.DefaultSampling,
+		func(b *RunBody) **float32 { return &b.Temperature },
+		fields.Value.Float32,
+	),
+	runField(
+		"top_k",
+		fields.Int(0, maxID),
+		"draw from the k most probable tokens; 0: from all",
+		func(b *RunBody) **int { return &b.TopK },
+		intOf,
+	),
+	runField(
+		"top_p",
+		fields.Number(0, 1),
+		"draw from the most probable tokens that have this probability together",
+		func(b *RunBody) **float32 { return &b.TopP },
+		fields.Value.Float32,
+	),
+	runField(
+		"min_p",
+		fields.Number(0, 1),
+		"leave out tokens less probable than this share of the most probable one",
+		func(b *RunBody) **float32 { return &b.MinP },
+		fields.Value.Float32,
+	),
+	runField(
+		"typical_p",
+		fields.Number(0, 1),
+		"locally typical sampling",
+		func(b *RunBody) **float32 { return &b.TypicalP },
+		fields.Value.Float32,
+	),
+	runField(
+		"repetition_penalty",
+		fields.Number(0, 10000),
+		"divides the scores of tokens that came up lately; 1: off",
+		func(b *RunBody) **float32 { return &b.RepetitionPenalty },
+		fields.Value.Float32,
+	),
+	runField(
+		"presence_penalty",
+		fields.Number(-100, 100),
+		"is taken once from the score of each token that the answer has",
+		func(b *RunBody) **float32 { return &b.PresencePenalty },
+		fields.Value.Float32,
+	),
+	runField(
+		"frequency_penalty",
+		fields.Number(-100, 100),
+		"is taken from the score of a token for each time that the answer has it",
+		func(b *RunBody) **float32 { return &b.FrequencyPenalty },
+		fields.Value.Float32,
+	),
+	runField(
+		"repeat_last_n",
+		fields.Int(-1, maxID),
+		"how many tokens back repetition_penalty looks; -1: all",
+		func(b *RunBody) **int { return &b.RepeatLastN },
+		intOf,
+	),
+	runField(
+		"seed",
+		fields.Number(0, 1<<64),
+		"a whole number of 64 bits; the same seed draws the same tokens",
+		func(b *RunBody) **uint64 { return &b.Seed },
+		func(v fields.Value) *uint64 { return new(uint64(v.Truncated())) },
+	),
+	runField(
+		"stop",
+		fields.List(fields.String().NotEmpty()),
+		"texts that end the answer and are no part of it",
+		func(b *RunBody) *[]string { return &b.Stop },
+		fields.Value.Strings,
+	),
+	runField(
+		"max_tokens",
+		fields.Int(0, maxID),
+		"most tokens of the answer; 0: until the context is full",
+		func(b *RunBody) *int { return &b.MaxTokens },
+		fields.Value.Int,
+	),
+	runField(
+		"thinking",
+		fields.Bool(),
+		"reasoning on or off; left out: as the template has it",
+		func(b *RunBody) **bool { return &b.Thinking },
+		func(v fields.Value) *bool { return new(v.Bool()) },
+	),
+	runField(
+		"effort",
+		fields.Enum(chat.Efforts...),
+		"how much to reason",
+		func(b *RunBody) *string { return &b.Effort },
+		fields.Value.String,
+	),
+	runField(
+		"keep_alive",
+		fields.Number(-1, 1e9),
+		"seconds that the model stays loaded afterwards; negative: for good",
+		func(b *RunBody) **float64 { return &b.KeepAlive },
+		func(v fields.Value) *float64 { return new(v.Float()) },
+	),
 }}
 
 const maxID = 1<<31 - 1

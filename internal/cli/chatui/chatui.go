@@ -58,7 +58,13 @@ type Options struct {
 func Run(ctx context.Context, t Talker, o Options) error {
 	s := &screen{w: o.Out, profile: profile(o.Out, o.Environ)}
 	m := newModel(ctx, t, o, s)
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(quiet{o.Out}), tea.WithEnvironment(o.Environ))
+	p := tea.NewProgram(
+		m,
+		tea.WithContext(ctx),
+		tea.WithInput(o.In),
+		tea.WithOutput(quiet{o.Out}),
+		tea.WithEnvironment(o.Environ),
+	)
 	m.send = p.Send
 	s.write(wantModes + ansi.RequestBackgroundColor)
 	_, err := p.Run()
@@ -245,8 +251,8 @@ const tickTime = 40 * time.Millisecond
 
 func tick() tea.Cmd { return tea.Tick(tickTime, func(time.Time) tea.Msg { return tickMsg{} }) }
 
-// typedAhead is how long after the start keys may still be what was typed before it: then the terminal has made line feeds
-// of Enter.
+// typedAhead is how long after the start keys may still be what was typed before it: then the terminal has made line
+// feeds of Enter.
 const typedAhead = 300 * time.Millisecond
 
 // key handles the keys that are not the editor's.
@@ -594,8 +600,8 @@ func IsCommand(typed string) bool {
 	return strings.HasPrefix(word, "/") && len(word) > 1 && !strings.ContainsAny(word[1:], "/\\.\n")
 }
 
-// Complete reports whether more lines belong to a text: it ends in a backslash, or three quotes are open, which stand at
-// its begin or behind the words of a command. The text is without what said so.
+// Complete reports whether more lines belong to a text: it ends in a backslash, or three quotes are open, which stand
+// at its begin or behind the words of a command. The text is without what said so.
 func Complete(typed string) (text string, more bool) {
 	before, rest, quoted := strings.Cut(typed, `"""`)
 	if quoted && (strings.TrimSpace(before) == "" || IsCommand(typed) && strings.HasSuffix(before, " ")) {
@@ -608,12 +614,16 @@ func Complete(typed string) (text string, more bool) {
 	return strings.ReplaceAll(typed, "\\\n", "\n"), false
 }
 
-// Printable leaves out control characters, and those that turn the direction of writing, so that a text cannot steer the
-// terminal.
+// Printable leaves out control characters, and those that turn the direction of writing, so that a text cannot steer
+// the terminal.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r < ' ' && r != '\n' && r != '\t', r == 0x7f, r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		case r < ' ' && r != '\n' && r != '\t',
+			r == 0x7f,
+			r >= 0x80 && r < 0xa0,
+			r >= 0x202a && r <= 0x202e,
+			r >= 0x2066 && r <= 0x2069:
 			return -1
 		}
 		return r

@@ -54,7 +54,8 @@ func TestAnswersCannotSteerTheTerminal(t *testing.T) {
 	u := newModel(t.Context(), echo{}, Options{}, &screen{w: io.Discard})
 	u.done, u.answer = nil, newMarkdown(u.look, 80, false)
 	u.piece(false, "a\x1b]0;title\x07b \x1b[2J c\n\n")
-	if text := strings.Join(u.done, ""); strings.Contains(text, "\x1b]") || strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\x07") {
+	if text := strings.Join(u.done, ""); strings.Contains(text, "\x1b]") || strings.Contains(text, "\x1b[2J") ||
+		strings.Contains(text, "\x07") {
 		t.Errorf("%q", text)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/alecthomas/chroma/v2/lexers"
 )
 
-// maxContextLines is how many lines of code before one are read to colour it. A comment or text that began earlier than
-// that loses its colour, nothing else.
+// maxContextLines is how many lines of code before one are read to colour it. A comment or text that began earlier
+// than that loses its colour, nothing else.
 const maxContextLines = 40
 
-// highlight returns the last of the lines in colours. What stands before it says, for example, whether it is inside of a
-// comment.
+// highlight returns the last of the lines in colours. What stands before it says, for example, whether it is inside
+// of a comment.
 func highlight(lang string, lines []string) []run {
 	last := lines[len(lines)-1]
 	plain := []run{{last, code}}

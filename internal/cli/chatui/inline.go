@@ -36,8 +36,8 @@ type run struct {
 	face face
 }
 
-// inlines reads what stands inside of one line of Markdown. It has no blocks, and none of HTML: what looks like a tag is
-// text of the answer.
+// inlines reads what stands inside of one line of Markdown. It has no blocks, and none of HTML: what looks like a tag
+// is text of the answer.
 var inlines = parser.NewParser(
 	parser.WithBlockParsers(util.Prioritized(parser.NewParagraphParser(), 1)),
 	parser.WithInlineParsers(
@@ -259,6 +259,6 @@ func lastRunes(s string, n int) string {
 	return s
 }
 
-// columns is how many columns a terminal takes for s. Terminals differ in what several code points that make one picture
-// take; it is the most, so that no line is longer than it was thought to be.
+// columns is how many columns a terminal takes for s. Terminals differ in what several code points that make one
+// picture take; it is the most, so that no line is longer than it was thought to be.
 func columns(s string) int { return max(ansi.StringWidth(s), ansi.StringWidthWc(s)) }

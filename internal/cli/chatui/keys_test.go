@@ -127,7 +127,18 @@ func TestKeys(t *testing.T) {
 			s.hears("hello")
 			s.shows("you said hello")
 			s.shows("a note")
-			s.keys("edtied", left, left, left, left, "\x7f", "it", "\x1b[3~", "\x1b[3~", enter) // "ed|tied": backspace, insert, delete two
+			s.keys(
+				"edtied",
+				left,
+				left,
+				left,
+				left,
+				"\x7f",
+				"it",
+				"\x1b[3~",
+				"\x1b[3~",
+				enter,
+			) // "ed|tied": backspace, insert, delete two
 			s.hears("eited")
 			s.keys("first", altEnter, "second\\", enter, "third", enter)
 			s.hears("first\nsecond\nthird")

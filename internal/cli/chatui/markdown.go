@@ -122,7 +122,11 @@ func (r *markdown) draw(line string) []string {
 		return nil
 	}
 	if !r.inList && indent >= tabWidth { // code without a fence
-		return r.lines(cut([]run{{body, code}}, r.width-min(indent, r.width/2)), strings.Repeat(" ", min(indent, r.width/2)), "")
+		return r.lines(
+			cut([]run{{body, code}}, r.width-min(indent, r.width/2)),
+			strings.Repeat(" ", min(indent, r.width/2)),
+			"",
+		)
 	}
 	pad := strings.Repeat(" ", min(indent, r.width/2))
 	switch {

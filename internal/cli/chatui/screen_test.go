@@ -175,9 +175,9 @@ func inked(s string) string {
 	}, s)
 }
 
-// TestTranscripts holds what a terminal shows of answers of lists, tables, code and several scripts: all of their text, once and
-// in order, and nothing else but the question and the prompt. So it is whatever the terminal's size is, and wherever
-// the pieces of an answer end.
+// TestTranscripts holds what a terminal shows of answers of lists, tables, code and several scripts: all of their
+// text, once and in order, and nothing else but the question and the prompt. So it is whatever the terminal's size
+// is, and wherever the pieces of an answer end.
 func TestTranscripts(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {200, 50}, {40, 10}, {120, 5}} {
 		for _, k := range knownAnswers(t) {
@@ -189,9 +189,20 @@ func TestTranscripts(t *testing.T) {
 				s.enter("question?")
 				s.finish()
 				shown := strings.Join(s.lines(), "\n")
-				want := inked("Scripted./help for help, Ctrl-D leaves.>>> question?" + k.shows + ">>> Ask something; /help for help")
+				want := inked(
+					"Scripted./help for help, Ctrl-D leaves.>>> question?" + k.shows + ">>> Ask something; /help for help",
+				)
 				if got := inked(shown); got != want {
-					t.Errorf("%s on %dx%d, %s: the screen has\n%s\n\nas\n%q\nwant\n%q", k.name, size[0], size[1], how, shown, got, want)
+					t.Errorf(
+						"%s on %dx%d, %s: the screen has\n%s\n\nas\n%q\nwant\n%q",
+						k.name,
+						size[0],
+						size[1],
+						how,
+						shown,
+						got,
+						want,
+					)
 				}
 			}
 		}
@@ -245,7 +256,16 @@ func TestNoColorIsKept(t *testing.T) {
 			t.Errorf("NO_COLOR=%s: %v", value, p)
 		}
 	}
-	s := newTerminal(t, &scripted{answers: []string{"# Title\n\n`code` and\n\n```go\nfunc main() { return \"x\" } // y\n```"}, note: "a note"}, 80, 24, colorprofile.ASCII)
+	s := newTerminal(
+		t,
+		&scripted{
+			answers: []string{"# Title\n\n`code` and\n\n```go\nfunc main() { return \"x\" } // y\n```"},
+			note:    "a note",
+		},
+		80,
+		24,
+		colorprofile.ASCII,
+	)
 	s.enter("question?")
 	s.finish()
 	for _, part := range strings.Split(s.raw.String(), "\x1b[")[1:] {
@@ -278,7 +298,20 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	if got := strings.Join(talker.heard, ", "); got != "first, second, command /show, third" {
 		t.Errorf("heard %s", got)
 	}
-	want := []string{">>> first", "one", "", ">>> second", "two", "", ">>> /show", "did /show", ">>> third", "three", "", ">>> Ask something; /help for help"}
+	want := []string{
+		">>> first",
+		"one",
+		"",
+		">>> second",
+		"two",
+		"",
+		">>> /show",
+		"did /show",
+		">>> third",
+		"three",
+		"",
+		">>> Ask something; /help for help",
+	}
 	if got := s.lines()[2:]; strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the screen has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -313,7 +346,8 @@ func TestSuspending(t *testing.T) {
 	s := newTerminal(t, &scripted{}, 80, 24, colorprofile.ASCII)
 	s.ui.input.InsertString("half a")
 	s.ui.Update(tea.KeyPressMsg{Code: 'z', Mod: tea.ModCtrl})
-	if got := strings.Join(s.lines(), "\n"); strings.Contains(got, "half a") || !strings.HasSuffix(s.raw.String(), resetModes) {
+	if got := strings.Join(s.lines(), "\n"); strings.Contains(got, "half a") ||
+		!strings.HasSuffix(s.raw.String(), resetModes) {
 		t.Errorf("the screen has\n%s", got)
 	}
 	s.ui.Update(tea.ResumeMsg{})

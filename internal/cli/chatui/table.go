@@ -52,8 +52,9 @@ func isDelimiter(line string, header int) bool {
 	return len(all) == header
 }
 
-// table draws a table: lines[0] is the header, lines[1] the delimiters. Nothing of a cell is left out: it is broken into
-// lines where the table is wider than the terminal, and written as "header: cell" where not even that is readable.
+// table draws a table: lines[0] is the header, lines[1] the delimiters. Nothing of a cell is left out: it is broken
+// into lines where the table is wider than the terminal, and written as "header: cell" where not even that is
+// readable.
 func (r *markdown) table(lines []string) []string {
 	var rows [][]string
 	count := 0

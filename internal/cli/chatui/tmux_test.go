@@ -21,7 +21,11 @@ func TestMain(m *testing.M) {
 	}
 	b, err := os.ReadFile("testdata/answers.txt")
 	if err == nil {
-		err = Run(context.Background(), &scripted{answers: answersOf(string(b)), cut: words, count: true}, Options{In: os.Stdin, Out: os.Stdout, Environ: os.Environ()})
+		err = Run(
+			context.Background(),
+			&scripted{answers: answersOf(string(b)), cut: words, count: true},
+			Options{In: os.Stdin, Out: os.Stdout, Environ: os.Environ()},
+		)
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -36,8 +40,8 @@ func answersOf(text string) (out []string) {
 	return out
 }
 
-// TestTmux shows all answers of the list in a real terminal program, one after the other, and compares all that scrolled
-// away and stands on the screen with their text.
+// TestTmux shows all answers of the list in a real terminal program, one after the other, and compares all that
+// scrolled away and stands on the screen with their text.
 func TestTmux(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("there is no tmux")
@@ -48,14 +52,31 @@ func TestTmux(t *testing.T) {
 			socket := fmt.Sprintf("chatui-%d-%d", os.Getpid(), size[0])
 			tmux := func(args ...string) string {
 				t.Helper()
-				out, err := exec.Command("tmux", append([]string{"-u", "-f", "/dev/null", "-L", socket}, args...)...).CombinedOutput()
+				out, err := exec.Command("tmux", append([]string{"-u", "-f", "/dev/null", "-L", socket}, args...)...).
+					CombinedOutput()
 				if err != nil {
 					t.Fatalf("tmux %q: %v %s", args, err, out)
 				}
 				return string(out)
 			}
-			tmux("set-option", "-g", "history-limit", "20000", ";", "new-session", "-d", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]),
-				"-e", asChat+"=1", "-e", "LC_ALL=C.UTF-8", os.Args[0])
+			tmux(
+				"set-option",
+				"-g",
+				"history-limit",
+				"20000",
+				";",
+				"new-session",
+				"-d",
+				"-x",
+				fmt.Sprint(size[0]),
+				"-y",
+				fmt.Sprint(size[1]),
+				"-e",
+				asChat+"=1",
+				"-e",
+				"LC_ALL=C.UTF-8",
+				os.Args[0],
+			)
 			defer exec.Command("tmux", "-L", socket, "kill-server").Run() //nolint:errcheck // it ends with the chat
 			shows := func(text string) string {
 				t.Helper()
