@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	classes := strings.Split(*list, ",")
 	if *list == "" || len(classes) > 26 || flags.NArg() == 0 {
-		return errors.New("usage: classify [-model NAME] -classes A,B,C FILE...")
+		return errors.New("usage: classify [-model NAME] -classes A,B,C FILE [FILE]")
 	}
 	options, err := baleen.FromEnv()
 	if err != nil {
