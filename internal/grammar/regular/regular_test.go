@@ -274,13 +274,13 @@ func FuzzPattern(f *testing.F) {
 		if len(p) > 200 {
 			return
 		}
-		for _, compile := range []func(string, bool) (*DFA, error){Pattern, RE2} {
+		for i, compile := range []func(string, bool) (*DFA, error){RE2, Pattern} {
 			d, err := compile(p, false)
 			if err != nil {
 				continue
 			}
 			d.Finish()
-			if want, err := regexp.Compile(p); err == nil && !strings.ContainsAny(p, `\.$^[(`) {
+			if want, err := regexp.Compile(p); i == 0 && err == nil && !strings.ContainsAny(p, `\.$^[(`) {
 				for _, s := range []string{"", "a", "foo", "é"} {
 					if (d.Match(s) != 0) != want.MatchString(s) {
 						t.Errorf("%q on %q", p, s)

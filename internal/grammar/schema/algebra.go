@@ -247,22 +247,56 @@ func (c *compiler) binary(cache map[pair]*regular.DFA, op func(a, b *regular.DFA
 	return d, err
 }
 
+// maxListed is how many strings of finite languages are joined as lists, which is much faster than as automata.
+const maxListed = 4096
+
+func listed(d *regular.DFA) ([]string, bool) {
+	if d.Count(d.Start()) > maxListed {
+		return nil, false
+	}
+	return d.Strings(maxListed)
+}
+
+// filtered is the strings of a that are, or are not, in b.
+func filtered(a []string, b *regular.DFA, in bool) (*regular.DFA, error) {
+	return regular.Literals(slices.DeleteFunc(a, func(s string) bool { return (b.Match(s) != 0) != in }), true)
+}
+
 func (c *compiler) dfaAnd(a, b *regular.DFA) (*regular.DFA, error) {
 	if a == b {
 		return a, nil
 	}
-	return c.binary(c.ands, regular.And, a, b)
+	return c.binary(c.ands, func(a, b *regular.DFA) (*regular.DFA, error) {
+		if list, ok := listed(a); ok {
+			return filtered(list, b, true)
+		}
+		if list, ok := listed(b); ok {
+			return filtered(list, a, true)
+		}
+		return regular.And(a, b)
+	}, a, b)
 }
 
 func (c *compiler) dfaOr(a, b *regular.DFA) (*regular.DFA, error) {
 	if a == b {
 		return a, nil
 	}
-	return c.binary(c.ors, regular.Or, a, b)
+	return c.binary(c.ors, func(a, b *regular.DFA) (*regular.DFA, error) {
+		x, ok := listed(a)
+		if y, all := listed(b); ok && all {
+			return regular.Literals(append(x, y...), true)
+		}
+		return regular.Or(a, b)
+	}, a, b)
 }
 
 func (c *compiler) dfaMinus(a, b *regular.DFA) (*regular.DFA, error) {
-	return c.binary(c.minuses, regular.Minus, a, b)
+	return c.binary(c.minuses, func(a, b *regular.DFA) (*regular.DFA, error) {
+		if list, ok := listed(a); ok {
+			return filtered(list, b, false)
+		}
+		return regular.Minus(a, b)
+	}, a, b)
 }
 
 func (c *compiler) andNum(a, b *Num) (*Num, error) {
