@@ -288,7 +288,8 @@ func (j *jsonMachine) begin(m *machine, out []move, n schema.Node, ret key, b by
 	return out
 }
 
-// arrayMoves: a is the shape, b the items so far, c those of them that were counted, d the phase, e blanks.
+// arrayMoves: a is the shape, b the items so far, c those of them that were counted, d the phase, e blanks, f, where
+// items must differ, those that were seen.
 func (j *jsonMachine) arrayMoves(m *machine, k key, b byte) []move {
 	a := j.arrs[k.a]
 	where := [...]int{opened: afterOpen, hasValue: beforeClose, hasComma: afterComma}[k.d]
@@ -314,9 +315,15 @@ func (j *jsonMachine) arrayMoves(m *machine, k key, b byte) []move {
 			return a.Live(a.Next(i, count, counted))
 		}
 		if next(with, true) || next(without, false) {
-			return []move{{to: m.intern(key{kind: kArr, a: k.a, b: k.b, c: k.c, d: hasComma})}}
+			return []move{{to: m.intern(key{kind: kArr, a: k.a, b: k.b, c: k.c, d: hasComma, f: k.f})}}
 		}
 	case k.d != hasValue:
+		if a.Texts != nil {
+			if _, n := a.Choices(i, count); n == schema.Nothing {
+				return nil
+			}
+			return j.itemMoves(m, key{kind: kItem, a: k.a, b: k.b, c: a.Texts.Start(), e: j.seen.root(k.f), f: k.f}, b)
+		}
 		var out []move
 		with, without := a.Choices(i, count)
 		for w, n := range [2]schema.Node{without, with} {
@@ -328,6 +335,61 @@ func (j *jsonMachine) arrayMoves(m *machine, k key, b byte) []move {
 		return out
 	}
 	return nil
+}
+
+// itemMoves: a is the shape, b the items before this one, c the state of the automaton of texts, d what is pending, e
+// where the text stands among those that were seen, f these.
+func (j *jsonMachine) itemMoves(m *machine, k key, b byte) []move {
+	a := j.arrs[k.a]
+	p := pending(k.d)
+	if p.what() == inTail {
+		return m.tail(&k, &k.d, b)
+	}
+	if p == 0 && a.Texts.Label(k.c) != 0 && !j.seen.ends(k.f, k.e) {
+		i, _ := a.Next(int(k.b), 0, false)
+		if out := j.arrayMoves(m, key{kind: kArr, a: k.a, b: int32(i), d: hasValue, f: k.f}, b); len(out) > 0 {
+			return out
+		}
+	}
+	r, next, ok := p.utf8(b)
+	if !ok {
+		return nil
+	}
+	cs := charset{d: a.Texts, q: k.c}
+	if k.e != 0 {
+		cs.apart = func(lo, hi rune) bool { return j.seen.any(k.f, k.e, lo, hi) }
+	}
+	if next != 0 {
+		if !cs.any(next.span()) {
+			return nil
+		}
+		tail, settled := pending(0), false
+		if r, tail, settled = cs.settle(next); !settled {
+			k.d = int32(next)
+			return []move{{to: m.intern(k)}}
+		}
+		next = tail
+	}
+	k.c, k.d, k.e = a.Texts.Step(k.c, r), int32(next), j.seen.step(k.f, k.e, r)
+	if k.c < 0 || !j.unseenItem(a.Texts, k.c, k.f, k.e) {
+		return nil
+	}
+	return []move{{to: m.intern(k)}}
+}
+
+// unseenItem reports whether a state of the automaton of texts leads to one that was not seen.
+func (j *jsonMachine) unseenItem(d *regular.DFA, q, set, node int32) bool {
+	if node == 0 || d.Label(q) != 0 && !j.seen.ends(set, node) {
+		return true
+	}
+	found := false
+	d.Edges(q, func(lo, hi rune, to int32) {
+		for r := lo; r <= hi && !found; r++ {
+			next := j.seen.step(set, node, r)
+			found = next == 0 || j.unseenItem(d, to, set, next)
+		}
+	})
+	return found
 }
 
 // objectMoves: a is the shape, b the progress, c the key's label, d the phase, e blanks, f the seen keys with this one.

@@ -29,6 +29,7 @@ const (
 	kArr   // an array
 	kObj   // an object, outside its keys
 	kKey   // an object's key
+	kItem  // an item of an array whose items differ
 	kText  // plain text of a regular language
 	kRules // a set of places in rules
 )
@@ -189,6 +190,8 @@ func (m *machine) movesOf(k key, b byte) []move {
 		return m.json.objectMoves(m, k, b)
 	case kKey:
 		return m.json.keyMoves(m, k, b)
+	case kItem:
+		return m.json.itemMoves(m, k, b)
 	case kText:
 		return m.textMoves(k, b)
 	case kRules:
@@ -376,6 +379,10 @@ func (m *machine) findRoom(k key) int {
 		}
 	case kKey:
 		if k.d == 0 && m.json.anyKey(k) {
+			return maxRoom
+		}
+	case kItem:
+		if k.d == 0 && m.json.arrs[k.a].Texts.Open(k.c) {
 			return maxRoom
 		}
 	case kText:

@@ -67,8 +67,12 @@ func (k *Masker) Mask(t Matcher, dst []uint64) error {
 	for _, c := range t.set {
 		k.of(c).orInto(dst)
 	}
-	if m.json != nil { // a walk does not remember a key that begins before it: could one token hold the same again?
-		for _, id := range k.v.quotes {
+	if m.json != nil { // a walk does not remember a key or item that begins before it: could one token hold the same again?
+		doubtful := k.v.quotes
+		if slices.ContainsFunc(t.set, func(c config) bool { return m.remembersItems(c.state) }) {
+			doubtful = slices.Concat(doubtful, k.v.commas)
+		}
+		for _, id := range doubtful {
 			if dst[id>>6]>>(id&63)&1 == 1 {
 				if _, ok, err := t.run(k.v.tokens[id]); !ok || err != nil {
 					dst[id>>6] &^= 1 << (id & 63)

@@ -1,11 +1,13 @@
 package grammar
 
+import "slices"
+
 // A Matcher is a place in a grammar: the text so far, as far as it matters. It is a value; going on gives a new one and
 // leaves the old one as it was, so a copy is how to come back.
 type Matcher struct {
 	g    *Grammar
 	set  []config // the places that the text may have led to; never changed once made
-	word []byte   // inside an object's key: what has been read of it
+	word []byte   // inside a key, or an item that must differ from others: what has been read of it
 }
 
 // Matcher returns the place before any text.
@@ -29,7 +31,7 @@ func (t Matcher) run(text []byte) (Matcher, bool, error) {
 	m, set, word := t.g.m, t.set, t.word
 	lowest := int32(0)
 	for i, b := range text {
-		inKey := m.inKey(set)
+		inWord := m.inWord(set)
 		var next []config
 		if i > 0 && len(set) == 1 {
 			next = make([]config, 0, 1)
@@ -45,12 +47,12 @@ func (t Matcher) run(text []byte) (Matcher, bool, error) {
 		case len(next) == 0:
 			return t, false, nil
 		}
-		switch after := m.inKey(next); {
-		case inKey && after:
+		switch after := m.inWord(next); {
+		case inWord && after, after && b != '"', after && m.startsItem(next):
 			word = append(word[:len(word):len(word)], b)
-		case inKey:
+		case inWord:
 			for i := range next {
-				next[i].state = m.closeKey(next[i].state, word)
+				next[i].state = m.closeWord(next[i].state, word)
 			}
 			word = nil
 			if m.err != nil {
@@ -64,8 +66,21 @@ func (t Matcher) run(text []byte) (Matcher, bool, error) {
 	return Matcher{g: t.g, set: set, word: word}, true, nil
 }
 
-// inKey reports whether places are inside an object's key; where one is, so are all: quotes tell.
-func (m *machine) inKey(set []config) bool { return m.keys[set[0].state].kind == kKey }
+// inWord reports whether some place is inside an object's key or an item that must differ from others; where alternatives
+// are, their keys and items begin and end together.
+func (m *machine) inWord(set []config) bool {
+	for _, c := range set {
+		if k := m.keys[c.state].kind; k == kKey || k == kItem {
+			return true
+		}
+	}
+	return false
+}
+
+// startsItem tells a quote that begins an item from one that begins a key: the first belongs to the text.
+func (m *machine) startsItem(set []config) bool {
+	return slices.ContainsFunc(set, func(c config) bool { return m.keys[c.state].kind == kItem })
+}
 
 // Accepting reports whether the text may end here.
 func (t Matcher) Accepting() bool {

@@ -95,12 +95,19 @@ func (s *seenSets) any(set, node int32, lo, hi rune) bool {
 	return false
 }
 
-// closeKey is the state after a key's closing quote, with the key among those that were seen. word is the key as it was
-// written.
-func (m *machine) closeKey(s stateID, word []byte) stateID {
+// closeWord is the state after a key's closing quote, or after an item of an array whose items differ, with the key or
+// item among those that were seen. word is its text.
+func (m *machine) closeWord(s stateID, word []byte) stateID {
 	k := m.keys[s]
+	if k.kind == kArr && m.json.arrs[k.a].Texts != nil {
+		k.f = m.json.seen.add(k.f, string(word))
+		return m.intern(k)
+	}
+	if k.kind != kObj {
+		return s
+	}
 	o := m.json.objs[k.a]
-	if k.kind != kObj || k.d != hasKey || int(k.c) <= len(o.Names) {
+	if k.d != hasKey || int(k.c) <= len(o.Names) {
 		return s
 	}
 	var text string
@@ -109,4 +116,10 @@ func (m *machine) closeKey(s stateID, word []byte) stateID {
 	}
 	k.f = m.json.seen.add(m.json.progress[k.b].extra, text)
 	return m.intern(k)
+}
+
+// remembersItems reports whether a state is in an array whose items must differ.
+func (m *machine) remembersItems(s stateID) bool {
+	k := m.keys[s]
+	return k.kind == kItem || k.kind == kArr && m.json.arrs[k.a].Texts != nil
 }

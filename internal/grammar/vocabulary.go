@@ -17,6 +17,7 @@ type Vocabulary struct {
 	tries   [2]*trie // plain tokens, and the others
 
 	quotes []int32 // tokens with three quotes or more, which may end a key and hold another
+	commas []int32 // tokens with a comma and more, which may end an item and begin another
 
 	// Tokens that stand for whole characters inside a JSON string, none of which needs an escape, are plain, unless they
 	// have very many. plain[n] holds those with up to n characters.
@@ -63,6 +64,9 @@ func NewVocabulary(tokens [][]byte, end []int32) (*Vocabulary, error) {
 			return nil, fmt.Errorf("grammar: token %d has %d bytes", id, len(b))
 		}
 		v.longest = max(v.longest, int32(len(b)))
+		if i := bytes.IndexByte(b, ','); i >= 0 && i < len(b)-1 {
+			v.commas = append(v.commas, int32(id))
+		}
 		if bytes.Count(b, []byte{'"'}) >= 3 {
 			v.quotes = append(v.quotes, int32(id))
 		}

@@ -35,6 +35,7 @@ type DFA struct {
 	dist      []int32  // lazily: code points to the nearest accepting state
 	counts    []int32  // lazily: strings accepted from a state, saturating at manyStrings
 	universal []bool   // lazily: no code point ever leads from here to Dead
+	open      []bool   // lazily: nor one that needs no escape in JSON
 	reach     []bitset // lazily: labels that can be reached
 }
 

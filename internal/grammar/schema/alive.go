@@ -3,6 +3,9 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/baleenrun/baleen/internal/grammar/regular"
 )
 
 var errWanted = fmt.Errorf("several keys must exist that no name is given for, and there is a bound on their number")
@@ -14,9 +17,74 @@ func (c *compiler) explainShape(s *objectShape, keyword string, err error) error
 	return s.at.fail(keyword, "%v", err)
 }
 
-// scalarItems refuses uniqueItems where items are arrays or objects, whose equality no automaton here compares.
-func (c *compiler) scalarItems(s *arrayShape) error {
-	return s.uniqueAt.fail("uniqueItems", "items are not remembered")
+// uniqueArray makes the shape of arrays whose items differ. Items must be scalars, all of one place: then two items are
+// equal exactly where their texts are.
+func (c *compiler) uniqueArray(a *Array, s *arrayShape) ([]*Array, error) {
+	fail := func(why string) ([]*Array, error) { return nil, s.uniqueAt.fail("uniqueItems", "%s", why) }
+	if len(s.contains) > 0 {
+		return fail("together with contains")
+	}
+	if len(s.prefix) > 0 {
+		return fail("together with items that have places of their own")
+	}
+	if s.rest == Nothing {
+		return []*Array{a}, nil
+	}
+	v, err := c.value(s.rest)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil || len(v.arr)+len(v.obj) > 0 {
+		return fail("items that may be arrays or objects are not compared")
+	}
+	var words []string
+	for word, has := range map[string]bool{"null": v.Null, "true": v.True, "false": v.False} {
+		if has {
+			words = append(words, word)
+		}
+	}
+	slices.Sort(words)
+	texts, err := regular.Literals(words, true)
+	if err != nil {
+		return nil, err
+	}
+	list := []*regular.DFA{texts}
+	if v.Num != nil {
+		d := regular.Decimals
+		if !v.Num.All {
+			d = v.Num.D
+		}
+		if d, err = c.dfaAnd(d, regular.Shortest); err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	for _, str := range v.Str {
+		d := str.D
+		if d == nil {
+			d = c.any
+		}
+		if str.Lo > 0 || str.Hi >= 0 {
+			length, err := regular.Length(str.Lo, str.Hi)
+			if err != nil {
+				return fail(err.Error())
+			}
+			if d, err = c.dfaAnd(d, length); err != nil {
+				return fail(err.Error())
+			}
+		}
+		if d, err = regular.Quoted(d); err != nil {
+			return fail(err.Error())
+		}
+		list = append(list, d)
+	}
+	if a.Texts, err = regular.Union(list); err != nil {
+		return fail(err.Error())
+	}
+	if n := int(a.Texts.Count(a.Texts.Start())); n < 1<<29 { // no more items than there are values
+		a.Max = minBound(a.Max, n)
+	}
+	return []*Array{a}, nil
 }
 
 // findAlive finds the places at which some value may stand: the least solution, so that a schema which only leads back

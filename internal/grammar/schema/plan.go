@@ -26,9 +26,10 @@ func (s *Schema) Alive(n Node) bool { return s.alive[n] }
 type Array struct {
 	Prefix   []Node
 	Rest     Node
-	Min, Max int // Max < 0: no bound
-	Unique   bool
+	Min, Max int       // Max < 0: no bound
 	Contains *Contains // nil where no item is counted
+	// Texts, in arrays whose items must differ, is the language of an item's text, of which each value has one.
+	Texts *regular.DFA
 
 	room int          // items that can exist, < 0 for no bound; set once it is known which places are alive
 	live map[int]bool // index and count → whether an end can be reached
@@ -194,11 +195,9 @@ func (v *Value) children(f func(Node)) {
 }
 
 func (c *compiler) array(s *arrayShape) ([]*Array, error) {
-	a := &Array{Prefix: s.prefix, Rest: s.rest, Min: s.min, Max: s.max, Unique: s.unique && (s.max < 0 || s.max > 1)}
-	if a.Unique {
-		if err := c.scalarItems(s); err != nil {
-			return nil, err
-		}
+	a := &Array{Prefix: s.prefix, Rest: s.rest, Min: s.min, Max: s.max}
+	if s.unique && (s.max < 0 || s.max > 1) {
+		return c.uniqueArray(a, s)
 	}
 	switch len(s.contains) {
 	case 0:
@@ -208,9 +207,6 @@ func (c *compiler) array(s *arrayShape) ([]*Array, error) {
 		return c.manyContains(a, s)
 	}
 	k := s.contains[0]
-	if a.Unique {
-		return nil, k.at.fail("contains", "together with uniqueItems")
-	}
 	a.Contains = &Contains{Min: k.min, Max: k.max}
 	with, without := c.node([]literal{k.what}), c.node([]literal{k.what ^ 1})
 	for i := 0; i <= max(len(a.Prefix), k.from); i++ {
