@@ -57,6 +57,9 @@ func (k *Masker) reset() {
 // Words is the length of a mask in 64-bit words.
 func (v *Vocabulary) Words() int { return (v.size + 63) / 64 }
 
+// Words is the length of the masks in 64-bit words.
+func (k *Masker) Words() int { return k.v.Words() }
+
 // Mask sets dst, of Words words, to the tokens that may come next: bit id&63 of word id>>6. End tokens are among them
 // exactly where the text may end. Its error tells that a limit was met.
 func (k *Masker) Mask(t Matcher, dst []uint64) error {

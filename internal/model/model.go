@@ -62,6 +62,7 @@ type Model struct {
 
 	bytes      int64
 	stops      []int32
+	vocabulary lazyVocabulary
 	checkpoint *family.Checkpoint
 }
 
