@@ -222,7 +222,6 @@ def errors():
     refused(anthropic.BadRequestError, lambda: ask("hi", max_tokens=-1), "max_tokens")
     refused(anthropic.BadRequestError, lambda: ask("hi", tools=[{"type": "web_search_20250305", "name": "web_search"}]), "web_search_20250305")
     refused(anthropic.BadRequestError, lambda: ask("hi", extra_body={"mcp_servers": [{"type": "url", "url": "http://x", "name": "x"}]}), "mcp_servers")
-    refused(anthropic.BadRequestError, lambda: ask("hi", output_config={"format": {"type": "json_schema", "schema": {"type": "object"}}}), "output_config.format")
     refused(anthropic.BadRequestError, lambda: ask("x" * 40000), "prompt is too long: 4")
     refused(anthropic.RequestTooLargeError, lambda: ask("x" * 2000000), error="request_too_large")
     image = [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}]

@@ -86,7 +86,7 @@ const cases = {
   },
   async errors() {
     const c = (more) => client.chat.completions.create({ model, messages: user("hi"), ...more });
-    await assert.rejects(c({ response_format: { type: "json_object" } }), (e) => e instanceof OpenAI.BadRequestError && e.param === "response_format");
+    await assert.rejects(c({ store: true }), (e) => e instanceof OpenAI.BadRequestError && e.param === "store");
     await assert.rejects(c({ model: "nope" }), (e) => e instanceof OpenAI.NotFoundError && e.code === "model_not_found");
     await assert.rejects(c({ messages: user("long ".repeat(20000)) }), (e) => e.code === "context_length_exceeded");
     const bad = new OpenAI({ baseURL: base + "/v1", apiKey: "wrong", maxRetries: 0 });

@@ -212,12 +212,11 @@ def chat_refusals():
     R = openai.BadRequestError
     x = {"model": M, "messages": user("hi")}
     for field, value in {
-        "audio": {"voice": "a", "format": "wav"}, "modalities": ["audio"], "response_format": {"type": "json_object"},
+        "audio": {"voice": "a", "format": "wav"}, "modalities": ["audio"],
         "functions": [{"name": "f"}], "function_call": "auto", "web_search_options": {}, "store": True, "verbosity": "low",
         "moderation": {"model": "m"},
     }.items():
         refused(R, lambda: c(**x, **{field: value}), field, "unsupported_parameter")
-    refused(R, lambda: c(**x, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}), "response_format")
     refused(R, lambda: c(**x, temperature=3), "temperature", "invalid_value")
     refused(R, lambda: c(**x, top_logprobs=3), "top_logprobs")
     refused(R, lambda: c(**x, stream_options={"include_usage": True}), "stream_options")
@@ -358,7 +357,6 @@ def responses_refusals():
         "context_management": [{"type": "compaction"}],
     }.items():
         refused(R, lambda: c(model=M, input="x", **{field: value}), field, "unsupported_parameter")
-    refused(R, lambda: c(model=M, input="x", text={"format": {"type": "json_object"}}), "text.format")
     refused(R, lambda: c(model=M, input="x", tools=[{"type": "web_serch"}]), "tools[0].type")
     refused(R, lambda: c(model=M, input=[{"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}]), "input[0]")
     refused(R, lambda: c(model=M, input=[{"role": "user", "content": [{"type": "input_image", "image_url": "data:,x"}]}]), "input[0].content[0]")
