@@ -9,7 +9,6 @@ object of an offered tool's name with arguments that its schema declares. The to
 
     make_qwen_real.py --check    reads the calls of the file again and compares
 
-Needs: pip install jinja2
 """
 import json
 import os
@@ -82,18 +81,15 @@ def main():
     tools = {t["name"]: t for t in head["tools"]}
     if sys.argv[1:] == ["--check"]:
         check(rows, tools)
-    import jinja2  # of the packages that generation needs, the only one
-
     url, baleen, *models = sys.argv[1:]
     print(json.dumps(head, ensure_ascii=False))
     for named in models or [f"Qwen2.5-Coder-{s.upper()}-Instruct=qwen2.5-coder-{s}" for s in ("0.5b", "1.5b")]:
         name, model = named.split("=")
-        env = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
-        env.filters["tojson"] = lambda v, **_: json.dumps(v, ensure_ascii=False)
-        template = env.from_string(subprocess.run([baleen, "template", model], capture_output=True, text=True, check=True).stdout)
         for ask, names in ASKS:
             offered = [{"type": "function", "function": tools[n]} for n in names.split()]
-            prompt = template.render(messages=[{"role": "user", "content": ask}], tools=offered, add_generation_prompt=True)
+            talk = json.dumps({"messages": [{"role": "user", "content": ask}], "tools": offered, "add_generation_prompt": True})
+            shown = subprocess.run([baleen, "template", "--jsonl", model], input=talk, capture_output=True, text=True, check=True)
+            prompt = json.loads(shown.stdout)["text"]
             body = {"model": model, "prompt": prompt, "temperature": 0, "max_tokens": MAX_TOKENS, "token_healing": False}
             req = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
             out = json.load(urllib.request.urlopen(req, timeout=600))["choices"][0]["text"]
