@@ -37,12 +37,13 @@ type Options struct {
 // Limits that every grammar has.
 const (
 	MaxDepth     = 1000    // frames on the stack: values inside values, rules inside rules
-	MaxStates    = 1 << 18 // states made while matching, in one grammar
+	MaxStates    = 1 << 18 // states made while matching one text
 	MaxPlaces    = 1000    // alternatives alive at the same time
 	MaxSource    = 4 << 20 // bytes of a schema or grammar
 	maxIndent    = 40      // spaces after a line break
 	maxTabs      = 20
 	maxFreeBlank = 64
+	renewAt      = 1 << 15 // states after which new texts begin with a new machine
 )
 
 // A Grammar is a compiled constraint. It is safe for concurrent use.
@@ -51,6 +52,19 @@ type Grammar struct {
 	m     *machine
 	start config
 	notes []string
+	fresh func(m *machine) key // prepares a machine and says where texts begin
+}
+
+func newGrammar(fresh func(m *machine) key) *Grammar {
+	g := &Grammar{fresh: fresh}
+	g.renew()
+	return g
+}
+
+// renew begins with a machine that has no states yet. Matchers keep the machine that they began with.
+func (g *Grammar) renew() {
+	g.m = newMachine()
+	g.start = config{g.m.intern(g.fresh(g.m)), emptyStack}
 }
 
 // Notes says what was read but asserts nothing by the source language's own rules, such as unknown formats.
@@ -73,10 +87,11 @@ func JSONSchema(doc []byte, o Options) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newMachine()
-	m.json = &jsonMachine{schema: s, options: o}
-	g := &Grammar{m: m, notes: s.Notes}
-	g.start = config{m.intern(key{kind: kValue, a: int32(s.Root)}), emptyStack}
+	g := newGrammar(func(m *machine) key {
+		m.json = &jsonMachine{schema: s, options: o}
+		return key{kind: kValue, a: int32(s.Root)}
+	})
+	g.notes = s.Notes
 	return g, nil
 }
 
@@ -122,9 +137,8 @@ func textGrammar(d *regular.DFA) (*Grammar, error) {
 	if d.Empty() {
 		return nil, fmt.Errorf("grammar: no text fits")
 	}
-	m := newMachine()
-	m.texts = []*regular.DFA{d}
-	g := &Grammar{m: m}
-	g.start = config{m.intern(key{kind: kText}), emptyStack}
-	return g, nil
+	return newGrammar(func(m *machine) key {
+		m.texts = []*regular.DFA{d}
+		return key{kind: kText}
+	}), nil
 }

@@ -11,11 +11,18 @@ type Masker struct {
 	g *Grammar
 	v *Vocabulary
 
+	kept [2]*keptMasks // of the newest machine, and of the one before, which texts may still be read with
+	*keptMasks
+	walk walker
+}
+
+// keptMasks is what was found of one machine.
+type keptMasks struct {
+	m     *machine
 	alone map[stateID]*alone
 	whole map[wholeKey]*mask
 	look  map[stateID]int32 // how many frames masks of a state have looked at
 	bytes int               // what the two maps hold
-	walk  walker
 }
 
 // wholeKey is a state and the stack as far as the mask depends on it: the frames looked at, or, beyond three, all.
@@ -38,20 +45,29 @@ type alone struct {
 }
 
 // maxCache bounds the bytes that a Masker keeps; it begins anew when they are reached.
-const maxCache = 96 << 20
+const maxCache = 32 << 20
 
 // NewMasker joins a grammar with a vocabulary.
 func NewMasker(g *Grammar, v *Vocabulary) *Masker {
-	k := &Masker{g: g, v: v}
-	k.reset()
-	return k
+	return &Masker{g: g, v: v}
 }
 
-func (k *Masker) reset() {
-	k.alone, k.whole, k.bytes = map[stateID]*alone{}, map[wholeKey]*mask{}, 0
-	if k.look == nil {
-		k.look = map[stateID]int32{}
+// use turns to the masks of a machine.
+func (k *Masker) use(m *machine) {
+	for _, kept := range k.kept {
+		if kept != nil && kept.m == m {
+			k.keptMasks = kept
+			return
+		}
 	}
+	k.kept[1] = k.kept[0]
+	k.kept[0] = &keptMasks{m: m, look: map[stateID]int32{}}
+	k.keptMasks = k.kept[0]
+	k.reset()
+}
+
+func (k *keptMasks) reset() {
+	k.alone, k.whole, k.bytes = map[stateID]*alone{}, map[wholeKey]*mask{}, 0
 }
 
 // Words is the length of a mask in 64-bit words.
@@ -65,7 +81,8 @@ func (k *Masker) Words() int { return k.v.Words() }
 func (k *Masker) Mask(t Matcher, dst []uint64) error {
 	k.g.mu.Lock()
 	defer k.g.mu.Unlock()
-	m := k.g.m
+	m := t.m
+	k.use(m)
 	clear(dst)
 	for _, c := range t.set {
 		k.of(c).orInto(dst)
@@ -141,7 +158,7 @@ func pack(set []uint64) (mask, int) {
 
 // of is the mask of one place.
 func (k *Masker) of(c config) *mask {
-	m := k.g.m
+	m := k.m
 	if m.depths[c.stack]+k.v.longest >= MaxDepth { // the limit on the depth may decide: look at every token
 		k.walk.start(m, k.v)
 		for _, t := range k.v.tries {
@@ -197,7 +214,7 @@ func (k *Masker) key(s stateID, stack int32) (wholeKey, bool) {
 		return w, true
 	}
 	for _, r := range []*stateID{&w.r1, &w.r2, &w.r3}[:look] {
-		if frames := k.g.m.stacks[stack]; len(frames) > 1 || frames[0] == bottom {
+		if frames := k.m.stacks[stack]; len(frames) > 1 || frames[0] == bottom {
 			w.stack = stack
 			break
 		} else {
@@ -213,7 +230,7 @@ func (k *Masker) aloneOf(s stateID) *alone {
 	}
 	a := &alone{}
 	w := &k.walk
-	w.start(k.g.m, k.v)
+	w.start(k.m, k.v)
 	w.note = true
 	for i, t := range k.v.tries {
 		w.crossed = w.crossed[:0]

@@ -6,13 +6,19 @@ import "slices"
 // leaves the old one as it was, so a copy is how to come back.
 type Matcher struct {
 	g    *Grammar
+	m    *machine
 	set  []config // the places that the text may have led to; never changed once made
 	word []byte   // inside a key, or an item that must differ from others: what has been read of it
 }
 
 // Matcher returns the place before any text.
 func (g *Grammar) Matcher() Matcher {
-	return Matcher{g: g, set: []config{g.start}}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.m.keys) > renewAt || g.m.err != nil {
+		g.renew()
+	}
+	return Matcher{g: g, m: g.m, set: []config{g.start}}
 }
 
 // Accept returns the place after some bytes. ok is false where the grammar does not allow them; err tells that a
@@ -28,7 +34,7 @@ func (t Matcher) Accept(text []byte) (next Matcher, ok bool, err error) {
 }
 
 func (t Matcher) run(text []byte) (Matcher, bool, error) {
-	m, set, word := t.g.m, t.set, t.word
+	m, set, word := t.m, t.set, t.word
 	lowest := int32(0)
 	for i, b := range text {
 		inWord := m.inWord(set)
@@ -63,7 +69,7 @@ func (t Matcher) run(text []byte) (Matcher, bool, error) {
 		}
 		set = next
 	}
-	return Matcher{g: t.g, set: set, word: word}, true, nil
+	return Matcher{g: t.g, m: m, set: set, word: word}, true, nil
 }
 
 // inWord reports whether some place is inside an object's key or an item that must differ from others; where alternatives
@@ -86,7 +92,7 @@ func (m *machine) startsItem(set []config) bool {
 func (t Matcher) Accepting() bool {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
-	return t.g.m.acceptingAny(t.set)
+	return t.m.acceptingAny(t.set)
 }
 
 func (m *machine) acceptingAny(set []config) bool {
@@ -105,7 +111,7 @@ const maxForced = 4096
 func (t Matcher) Forced() []byte {
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
-	m := t.g.m
+	m := t.m
 	var out []byte
 	for len(out) < maxForced && !m.acceptingAny(t.set) {
 		only, n := byte(0), 0
@@ -152,7 +158,7 @@ func (t Matcher) Done() bool {
 	defer t.g.mu.Unlock()
 	for b := range 256 {
 		for _, c := range t.set {
-			if t.g.m.leads(c, byte(b)) {
+			if t.m.leads(c, byte(b)) {
 				return false
 			}
 		}

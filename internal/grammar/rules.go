@@ -104,11 +104,10 @@ func compileRules(names []string, rules []*term) (*Grammar, error) {
 		return nil, err
 	}
 	r.findAlive()
-	m := newMachine()
-	m.rules = r
-	g := &Grammar{m: m}
-	g.start = config{m.intern(key{kind: kRules, a: r.set([]int32{r.starts[0]})}), emptyStack}
-	return g, nil
+	return newGrammar(func(m *machine) key {
+		m.rules = r
+		return key{kind: kRules, a: r.set([]int32{r.starts[0]})}
+	}), nil
 }
 
 func (t *term) productive(known []bool) bool {

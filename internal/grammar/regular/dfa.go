@@ -343,6 +343,7 @@ func (d *DFA) Finish() {
 	d.Distance(0)
 	d.Count(0)
 	d.Universal(0)
+	d.Open(0)
 	d.Reaches(0)
 }
 
