@@ -1,7 +1,9 @@
 package packaging
 
 import (
+	"debug/elf"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -92,5 +94,33 @@ func TestUnit(t *testing.T) {
 	}
 	if serve := read(t, "internal/cli/serve.go"); !strings.Contains(serve, `"grace", 5*time.Minute`) {
 		t.Error("the server's grace is no longer five minutes: TimeoutStopSec is to be half a minute more")
+	}
+}
+
+// TestImageNeedsNoLoader: in an image without a C library, only a program that names no loader starts. What opens NVIDIA's
+// driver needs one.
+func TestImageNeedsNoLoader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a build")
+	}
+	tags := regexp.MustCompile(`go build (-tags \S+) `).FindStringSubmatch(read(t, "packaging/Dockerfile"))
+	if tags == nil {
+		t.Fatal("the Dockerfile builds without tags")
+	}
+	binary := filepath.Join(t.TempDir(), "baleen")
+	build := exec.Command("go", append([]string{"build", "-o", binary}, append(strings.Fields(tags[1]), "./cmd/baleen")...)...)
+	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	f, err := elf.Open(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("the program names a loader")
+		}
 	}
 }
