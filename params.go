@@ -11,6 +11,7 @@ import (
 
 // Params say how an answer is made. What is nil or zero is left to the model, see Model.Defaults; Go's new makes the
 // pointers: new(0.7), new(40).
+// RATIONALE: Why are the library's parameters pointers?
 type Params struct {
 	// MaxTokens bounds what is generated, reasoning included. 0: until the context is full; negative: nothing is
 	// generated, the prompt is only read.

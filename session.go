@@ -15,6 +15,7 @@ import (
 // values are still cached: only what is new is computed, and Usage says how much was not. Answers are sent in the
 // very tokens that the model wrote, unless its template changes them. A Session is for one goroutine; a second
 // message while the first is answered is refused with ErrBusy.
+// RATIONALE: Why does a session run tools, and a model not?
 type Session struct {
 	model    *Model
 	messages []Message

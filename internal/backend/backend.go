@@ -10,6 +10,7 @@ import "github.com/baleenrun/baleen/internal/plan"
 
 // PageTokens is the number of positions in a page of every backend. Attention walks absolute positions in
 // tiles that divide it or that it divides, so results never depend on where a page lies.
+// RATIONALE: Why pages of 32 tokens?
 const PageTokens = 32
 
 // KVType is the storage type of cached keys and values.
@@ -76,6 +77,7 @@ type Seq struct {
 }
 
 // An Exec is a compiled plan with its weights, pages and slots. Its methods are called by one goroutine.
+// RATIONALE: Why does Submit not run on another goroutine?
 type Exec interface {
 	// Submit starts a step. The batch must stay unchanged until Wait returns.
 	Submit(b *Batch) error

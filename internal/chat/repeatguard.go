@@ -10,6 +10,7 @@ import (
 // they get a result, make the same call again, and some go on with one call until the context is full. It says what
 // may be handed out now and what is to become of the answer. It is used where a request or the server asks for it
 // (Request.Conclude) and belongs to one answer.
+// RATIONALE: Why can a model be asked again when it repeats a call, and why is it not unless somebody says so?
 type repeatGuard interface {
 	// text takes a piece of the answer's text.
 	text(t string) (out string, v verdict)

@@ -140,6 +140,7 @@ func (e *Engine) run() {
 }
 
 // step runs one step of the batch and reports whether there was anything to run.
+// RATIONALE: Why does the engine yield between steps?
 func (e *Engine) step() bool {
 	start := e.now()
 	e.reap()

@@ -8,6 +8,7 @@ import (
 )
 
 // A Request asks for the continuation of a list of tokens. It must not change until its stream has ended.
+// RATIONALE: Why does the engine know no text?
 type Request struct {
 	// Tokens is the whole prompt, at least one token. Sessions resend what was said before: the prefix that is
 	// cached is found by its tokens and not computed again.

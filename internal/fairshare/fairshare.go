@@ -22,6 +22,7 @@ func New(limit int64) *Shares { return &Shares{limit: limit, by: map[string]int6
 
 // Take takes n for a caller, all of it or nothing. Where it reports false, others says whether other callers have
 // taken a part of what is used up: if so, the caller has its share already.
+// RATIONALE: Why does a fair share exceed the limit?
 func (s *Shares) Take(caller string, n int64) (ok, others bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

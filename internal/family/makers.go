@@ -62,6 +62,7 @@ func (r recommendation) of(types ...string) recommendation {
 
 // fallback serves models of which nobody says how to draw. The whole vocabulary at temperature 1, which sampling without any
 // setting would be, makes small models lose the thread: an improbable token in every few hundred is enough.
+// RATIONALE: Why does a request without sampling not draw from the whole vocabulary?
 var fallback = say("", 0.7, 0.95, 40, 0.05, 0).Sampling
 
 // DefaultSampling returns how tokens are drawn where neither a request nor a setting under the model's name says so, and

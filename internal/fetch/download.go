@@ -230,6 +230,7 @@ type download struct {
 }
 
 // A journal is what a killed process leaves to the next one.
+// RATIONALE: Why does a download keep a journal beside the file?
 type journal struct {
 	Size  int64   `json:"size"`
 	Piece int64   `json:"piece"`

@@ -74,6 +74,7 @@ func (f *Fetcher) client() *http.Client {
 var sharedTransport = &http.Transport{
 	Proxy:                  http.ProxyFromEnvironment,
 	DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+	// RATIONALE: Why is HTTP/2 switched off for downloads?
 	TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 	MaxIdleConnsPerHost:    16,
 	IdleConnTimeout:        60 * time.Second,

@@ -47,6 +47,7 @@ const (
 )
 
 // A Grammar is a compiled constraint. It is safe for concurrent use.
+// RATIONALE: Why is a constraint an automaton of our own?
 type Grammar struct {
 	mu    sync.Mutex
 	m     *machine

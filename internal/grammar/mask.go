@@ -7,6 +7,7 @@ import (
 
 // A Masker says which tokens of a vocabulary may come next in a grammar. It keeps what it has found by state and by
 // the top of the stack. It is safe for concurrent use.
+// RATIONALE: How are masks computed?
 type Masker struct {
 	g *Grammar
 	v *Vocabulary

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,6 +121,53 @@ func TestEveryPackageSaysWhatItOwns(t *testing.T) {
 	for _, p := range packages(t) {
 		if strings.TrimSpace(p.Doc) == "" {
 			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// TestDecisionsAreCited wants each question of docs/RATIONALE.md cited where the code does what it asks about ("RATIONALE: "
+// and the heading), and each citation to be a heading.
+func TestDecisionsAreCited(t *testing.T) {
+	page, err := os.ReadFile("../../docs/RATIONALE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cited := map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if heading, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && heading != "Dependencies" {
+			cited[heading] = false
+		}
+	}
+	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != "../.." {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(source)) {
+			_, heading, ok := strings.Cut(line, "// RATIONALE: ")
+			if !ok {
+				continue
+			}
+			heading = strings.TrimSpace(heading)
+			if _, known := cited[heading]; !known {
+				t.Errorf("%s cites %q, which is no heading", path, heading)
+			}
+			cited[heading] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for heading, ok := range cited {
+		if !ok {
+			t.Errorf("nothing cites %q", heading)
 		}
 	}
 }

@@ -9,6 +9,7 @@
 package plan
 
 // A Plan is a model ready to be compiled by a backend. It is immutable after lowering.
+// RATIONALE: Why plans and not a Forward method per family?
 type Plan struct {
 	Family  string // registered name of the family, such as "qwen2"
 	Vocab   int    // width of a row of logits
@@ -62,6 +63,7 @@ type Vector struct {
 
 // A Rope is a table of rotary angles: pair j of position p turns by p*InvFreq[j] rounded to float32, and cosine and sine
 // are multiplied by Scale (YaRN and LongRoPE attention factors).
+// RATIONALE: Why is a sequence computed again when it outgrows LongRoPE's first factors?
 type Rope struct {
 	InvFreq []float64 // length: rotary dimensions / 2
 	Long    []float64 // of the same length, instead of InvFreq for long sequences (LongRoPE); nil: InvFreq for all

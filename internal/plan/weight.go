@@ -12,6 +12,7 @@ import (
 // each other: row r of expert e is row e*Rows+r of the weight. K is a multiple of the type's block size.
 //
 // Its bytes are in memory, or are read where they are needed: lowering reads none.
+// RATIONALE: Why are converted weights made while they are packed?
 type Weight struct {
 	Name    string     // for messages: the tensor's name in the container
 	Type    quant.Type // storage format of the bytes

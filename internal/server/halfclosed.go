@@ -18,6 +18,7 @@ import (
 // client is sent "100 Continue" now and then, which every client skips, and which brings an error if nobody is there.
 //
 // Connections should be passed to ConnContext, as http.Server does.
+// RATIONALE: Why is a client that has closed its side sent "100 Continue"?
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }

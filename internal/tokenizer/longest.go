@@ -2,6 +2,7 @@ package tokenizer
 
 // Longest returns the most bytes of a text that one token can stand for, so that a text has at least Standing/Longest
 // tokens. It is 0 where there is no such number: where any part of a text may vanish, or become one unknown token.
+// RATIONALE: Why are lists of requests bounded by the context?
 func (t *Tokenizer) Longest() int {
 	m, ok := t.model.(*bpe)
 	if !ok || !m.bytes && (!m.byteFallback || m.vanish) || m.gaps() && len(t.norm) > 0 {

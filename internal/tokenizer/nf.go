@@ -6,6 +6,7 @@ import (
 )
 
 // form is a Unicode normalization form (UAX #15) over the pinned tables.
+// RATIONALE: Why is Unicode normalization our own?
 type form struct{ compat, compose bool }
 
 var (

@@ -27,6 +27,7 @@ var ErrTooManySteps = errors.New("the tokenizer's regular expression backtracks 
 
 // A budget is what is left of the steps of one call. When it has run out, what
 // matchers return is worthless.
+// RATIONALE: Why is the tokenizers' matcher of regular expressions our own?
 type budget struct{ left int64 }
 
 func newBudget(bytes int) *budget { return &budget{baseSteps + stepsPerByte*int64(bytes)} }

@@ -33,6 +33,7 @@ func (l Level) String() string {
 }
 
 // A Policy says what a command may do. Paths are absolute. What is not named is not allowed.
+// RATIONALE: How is a command of a model's held?
 type Policy struct {
 	Write   []string // folders to read and write: the workspace
 	Protect []string // files and folders inside Write that stay as they are, such as .git/hooks; they need not exist

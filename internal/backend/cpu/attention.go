@@ -30,6 +30,7 @@ func (e *exec) makeTiles() {
 // attentionPass computes one attention operation. Work is divided by key head and tile, head by head: where threads divide the
 // heads evenly, each has as much to do, however many keys the sequences have. Where whole pieces are too few or too
 // different for the threads, work is divided by chunks of keys too, whose results are merged in order.
+// RATIONALE: Why do attention's kernels fetch in step with their arithmetic?
 type attentionPass struct {
 	e      *exec
 	o      *plan.Attention

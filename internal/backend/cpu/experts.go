@@ -165,6 +165,7 @@ func (p *expertsPass) activate(_, lo, hi int) {
 		if ub != nil {
 			e.vec.Add(u, ub[x*ff:(x+1)*ff], 1)
 		}
+		// RATIONALE: Why are gate and up not joined where they are computed?
 		e.vec.GLU(p.o.Kind, g, g, u, p.o.Limit, p.o.Alpha)
 		dst := p.mid[s*p.midLen : (s+1)*p.midLen]
 		if p.actMid == matmul.ActF32 {

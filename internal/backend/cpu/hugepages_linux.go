@@ -14,6 +14,7 @@ const hugeOrder = 10
 
 // askHuge asks for huge pages for memory that nobody has touched, if the kernel has enough of them at hand: where it has to
 // move other pages first, the first touch of each takes longer than everything that is gained.
+// RATIONALE: Why are huge pages asked for only at times?
 func askHuge(blocks [][]byte) {
 	total := 0
 	for _, b := range blocks {

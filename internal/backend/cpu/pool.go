@@ -12,6 +12,7 @@ import (
 //
 // A loop ends when its items are done, not when all workers have seen it: a thread that has lost its processor to
 // another program is waited for only while it holds items.
+// RATIONALE: Why do worker threads spin?
 type pool struct {
 	n     int  // threads, the caller included
 	yield bool // more threads than processors: let others run while waiting
@@ -33,6 +34,7 @@ type pool struct {
 // A share is a worker's part of a loop: the items lo<<32|hi that are not yet taken. Its worker takes them from the
 // front, one run of memory from begin to end, which is what prefetching wants; workers that are done with theirs
 // take from the back.
+// RATIONALE: Why does each thread have a share of a loop?
 type share struct {
 	left atomic.Uint64
 	_    [56]byte

@@ -76,6 +76,7 @@ func (c *compiler) matMul(o *plan.MatMul) error {
 }
 
 // multiply computes groups [lo,hi) of the products laid end to end.
+// RATIONALE: Why are weights not fetched ahead of a step's next part?
 func (e *exec) multiply(worker int, ps []product, lo, hi int) {
 	for i := range ps {
 		p := &ps[i]
@@ -99,6 +100,7 @@ func (e *exec) input(p *product) (act []byte, stride int) {
 }
 
 // quantize adds the quantization of v to the open pass, unless the format's buffer holds it already.
+// RATIONALE: Why are activations quantized to 8 bits?
 func (c *compiler) quantize(a matmul.Act, v plan.Val) {
 	if a == matmul.ActF32 || c.quant[a] == v && v.Width > 0 {
 		return

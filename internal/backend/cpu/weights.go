@@ -21,6 +21,7 @@ type weight struct {
 const packChunk = 256 << 10
 
 // loadWeights allocates and packs all weights of p that are multiplied by.
+// RATIONALE: Why are weights repacked at load?
 func loadWeights(p *plan.Plan, a *arena, k *matmul.Kernels, threads *pool, progress func(done, total int64)) ([]weight, error) {
 	ws := make([]weight, len(p.Weights))
 	use := p.Multiplied()
@@ -123,6 +124,7 @@ func (l *loader) read(w *plan.Weight, worker, row, n, rowBytes int) ([]byte, err
 }
 
 // unchanged refuses results of files that were written meanwhile.
+// RATIONALE: Why is a model's file looked at in every step?
 func unchanged(files []plan.File) error {
 	if err := plan.Unchanged(files); err != nil {
 		return fmt.Errorf("cpu: %w", err)

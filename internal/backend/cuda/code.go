@@ -15,6 +15,7 @@ import (
 )
 
 // code holds loaded kernels.
+// RATIONALE: Why is CUDA's code stored as PTX, and compiled by whom?
 type code struct {
 	modules map[string]*driver.Module
 	funcs   map[string]*driver.Function

@@ -10,6 +10,7 @@ import (
 // is complete, so that nothing of an answer waits off the screen for its end, and nothing of it is drawn twice. Tables
 // alone are kept until they end, since any row may widen a column. No character of text is ever left out, but what
 // Markdown itself uses up: marks of emphasis, code, headings and tables.
+// RATIONALE: Why is Markdown drawn line by line, and not by glamour?
 type markdown struct {
 	look  look
 	width int  // of the lines that are drawn: less than the terminal's, so that none fills its last column

@@ -12,9 +12,9 @@ import (
 )
 
 // A screen writes at the end of what a terminal shows: lines that are done and scroll away with everything above, and
-// below them the region, which is drawn anew. A line that is done is written once and never touched again, whatever
-// its length; bubbletea's own way to print above a view leaves parts of the view behind when more is printed than
-// fits (see "Why does the chat draw its own lines?" in docs/RATIONALE.md).
+// below them the region, which is drawn anew. A line that is done is written once and never touched again, whatever its
+// length; bubbletea's own way to print above a view leaves parts of the view behind when more is printed than fits.
+// RATIONALE: Why does the chat draw its own lines?
 type screen struct {
 	w       io.Writer
 	profile colorprofile.Profile

@@ -8,6 +8,7 @@ import (
 )
 
 // Level is an instruction set that kernels are written for. Every level gives the same bits.
+// RATIONALE: Why is no BF16 dot product instruction used?
 type Level uint8
 
 const (

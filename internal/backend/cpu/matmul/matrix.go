@@ -131,6 +131,7 @@ func (m *Matrix) group(g int) []byte { return m.Data[g*m.Stride : (g+1)*m.Stride
 func (m *Matrix) lanes(g int) int { return min(Lanes, m.Rows-g*Lanes) }
 
 // Kernels is the set of kernels of one instruction set.
+// RATIONALE: Why Go assembly, and not cgo, archsimd or plain Go?
 type Kernels struct {
 	level    isa.Level
 	quantize func(dst []byte, x []float32)

@@ -21,6 +21,7 @@ import (
 const Lanes = 16
 
 // segment is the longest chain of additions in a lane, and the number of keys in a chunk of attention.
+// RATIONALE: Why 512-element segments?
 const segment = 512
 
 // Kernels are the kernels of one instruction set. The value is immutable and safe for concurrent use.
@@ -108,6 +109,7 @@ const (
 // passed to a function value. No kernel keeps its arguments. The way leads through assembly, so that the result is a
 // pointer to the compiler and to the runtime, which moves stacks: a conversion by way of an integer is not. The
 // array must be kept alive (by a later use) as long as the result is in use.
+// RATIONALE: Why can a stack buffer be hidden from the compiler?
 func noescape[T any](x []T) []T {
 	return unsafe.Slice((*T)(opaque(unsafe.Pointer(unsafe.SliceData(x)))), len(x))
 }

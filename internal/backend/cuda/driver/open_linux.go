@@ -4,6 +4,7 @@ package driver
 
 import "github.com/ebitengine/purego"
 
+// RATIONALE: Why is the binary for Linux linked dynamically?
 func openLibrary() (uintptr, error) {
 	return purego.Dlopen("libcuda.so.1", purego.RTLD_NOW|purego.RTLD_LOCAL)
 }

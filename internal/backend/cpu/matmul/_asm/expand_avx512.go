@@ -6,6 +6,7 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// RATIONALE: Why do kernels for few rows walk the K formats two or four blocks at a time?
 type (
 	vec = VecVirtual
 	gp  = GPVirtual

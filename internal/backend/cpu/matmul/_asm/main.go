@@ -32,6 +32,7 @@ var parts = map[string]func(){
 	"quantize_avx512": quantizeAVX512,
 }
 
+// RATIONALE: Why are the loops of assembly aligned?
 func main() {
 	part := flag.String("part", "", "which part to generate")
 	flag.Parse()

@@ -16,6 +16,7 @@ type (
 	label string
 )
 
+// RATIONALE: Why do loops of assembly keep their constants in registers?
 type machine interface {
 	suffix() string
 	lanes() int
