@@ -72,8 +72,8 @@ func (f *Fetcher) client() *http.Client {
 
 // sharedTransport keeps connections between requests of all fetchers.
 var sharedTransport = &http.Transport{
-	Proxy:                  http.ProxyFromEnvironment,
-	DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+	Proxy:       http.ProxyFromEnvironment,
+	DialContext: (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 	// RATIONALE: Why is HTTP/2 switched off for downloads?
 	TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 	MaxIdleConnsPerHost:    16,
