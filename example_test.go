@@ -133,3 +133,22 @@ func ExampleRuntime() {
 	fmt.Println(len(runtime.Loaded()), used > 0, limit > used)
 	// Output: 1 true true
 }
+
+// An answer that is a value of a Go type. The tiny model of these examples has nothing to say; what it says fits.
+func ExampleInto() {
+	model := open()
+	defer model.Close()
+	type Review struct {
+		Mood  string `json:"mood"`
+		Stars int8   `json:"stars" jsonschema:"from 1 to 5"`
+	}
+	review, err := baleen.Into[Review](context.Background(), model, []baleen.Message{
+		baleen.UserMessage(`Review this as JSON with "mood" and "stars": The food was great!`),
+	}, &baleen.Params{Schema: []byte(`{"type": "object", "required": ["mood", "stars"], "additionalProperties": false,
+		"properties": {"mood": {"enum": ["good", "bad"]}, "stars": {"enum": [1, 2, 3, 4, 5]}}}`)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(review.Mood == "good" || review.Mood == "bad", 1 <= review.Stars && review.Stars <= 5)
+	// Output: true true
+}

@@ -38,6 +38,16 @@ type Params struct {
 	Stop       []string `json:"stop,omitempty"`        // texts, in what is said; they are not part of it
 	StopTokens []int32  `json:"stop_tokens,omitempty"` // token ids
 
+	// What the answer's text is held to, token by token; at most one of these. Reasoning stays free, and so do calls where
+	// the model's marks tell them from text. What cannot be enforced exactly is refused with a ParamError before a token
+	// is made. An answer that ends with FinishLength is the begin of one that fits, and nothing more.
+
+	JSON    bool            `json:"json,omitempty"`    // any JSON object
+	Schema  json.RawMessage `json:"schema,omitempty"`  // JSON that this JSON Schema allows; see Into for one from a Go type
+	Regex   string          `json:"regex,omitempty"`   // a text that this regular expression matches as a whole, in RE2's notation
+	Grammar string          `json:"grammar,omitempty"` // a text of this grammar's rule root, in llama.cpp's notation (GBNF)
+	Choices []string        `json:"choices,omitempty"` // one of these texts
+
 	// What is told about it.
 
 	LogProbs    bool `json:"logprobs,omitempty"`     // log probabilities of the text's tokens, see Chunk.Tokens
@@ -97,6 +107,37 @@ const (
 // maxLogProbs bounds Params.TopLogProbs.
 const maxLogProbs = 100
 
+// format is what the answer is held to.
+func (p *Params) format() (f chat.Format, err error) {
+	take := func(g chat.Format) {
+		if f.Kind != "" && err == nil {
+			err = wrong(g.Field, "the answer is held to %s already: set one of them", f.Field)
+		}
+		f = g
+	}
+	if p.JSON {
+		take(chat.Format{Kind: chat.JSONFormat, Field: "json"})
+	}
+	if len(p.Schema) > 0 {
+		take(chat.Format{Kind: chat.SchemaFormat, Schema: p.Schema, Field: "schema"})
+	}
+	if p.Regex != "" {
+		take(chat.Format{Kind: chat.RegexFormat, Text: p.Regex, Field: "regex"})
+	}
+	if p.Grammar != "" {
+		take(chat.Format{Kind: chat.GrammarFormat, Text: p.Grammar, Field: "grammar"})
+	}
+	if len(p.Choices) > 0 {
+		take(chat.Format{Kind: chat.ChoiceFormat, Choices: p.Choices, Field: "choices"})
+	}
+	for _, text := range append([]string{string(f.Schema), f.Text}, f.Choices...) {
+		if err == nil {
+			err = isText(f.Field, text)
+		}
+	}
+	return f, err
+}
+
 func (p *Params) check() error {
 	for i, s := range p.Stop {
 		if err := isText(fmt.Sprintf("stop[%d]", i), s); err != nil {
@@ -141,7 +182,12 @@ func (p *Params) request() (*chat.Request, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	format, err := p.format()
+	if err != nil {
+		return nil, err
+	}
 	r := &chat.Request{
+		Format:    format,
 		MaxTokens: p.MaxTokens, Stop: p.Stop, StopTokens: p.StopTokens,
 		LogProbs: p.LogProbs || p.TopLogProbs > 0, TopLogs: p.TopLogProbs,
 		Choice:     chat.ToolChoice{Mode: toolModes[p.ToolChoice.Mode], Name: p.ToolChoice.Name, Field: "tool_choice"},

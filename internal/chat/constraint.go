@@ -22,6 +22,7 @@ const (
 	SchemaFormat  = "schema"  // JSON that a JSON Schema allows
 	RegexFormat   = "regex"   // a text that a regular expression matches as a whole
 	GrammarFormat = "grammar" // a text that a grammar in llama.cpp's notation, GBNF, allows
+	LarkFormat    = "lark"    // a text that a grammar in Lark's notation allows
 	ChoiceFormat  = "choice"  // one of some texts
 )
 
@@ -83,6 +84,17 @@ func (f *Format) key() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
+// Check returns the error with which a request for the format is refused whatever the model; nil where it can be enforced.
+func (f *Format) Check() error {
+	if f.Kind == "" {
+		return nil
+	}
+	if _, err := f.compile(); err != nil {
+		return f.refusal(err)
+	}
+	return nil
+}
+
 func (f *Format) compile() (*grammar.Grammar, error) {
 	switch f.Kind {
 	case JSONFormat:
@@ -93,6 +105,8 @@ func (f *Format) compile() (*grammar.Grammar, error) {
 		return grammar.Regex(f.Text, grammar.RE2)
 	case GrammarFormat:
 		return grammar.GBNF(f.Text)
+	case LarkFormat:
+		return grammar.Lark(f.Text)
 	case ChoiceFormat:
 		return grammar.Choices(f.Choices)
 	}

@@ -170,7 +170,7 @@ type ToolChoice struct {
 type Format struct {
 	Kind    string          // "": none; see JSONFormat and the others
 	Schema  json.RawMessage // with SchemaFormat
-	Text    string          // with RegexFormat and GrammarFormat
+	Text    string          // with RegexFormat, GrammarFormat and LarkFormat
 	Choices []string        // with ChoiceFormat
 	Field   string
 }

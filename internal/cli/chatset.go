@@ -76,9 +76,14 @@ func (c *conversation) set(args string) (string, error) {
 	case "think":
 		value = first([]string{value, "on"})
 	case "format":
-		return "", noFormat(first([]string{value, "json"}))
+		return c.hold(first([]string{value, "json"}), "")
+	case "grammar":
+		if value == "" {
+			return "", errors.New("want /set grammar FILE; /set noformat ends it")
+		}
+		return c.hold("", value)
 	case "noformat":
-		return "Answers have no format.", nil
+		return c.hold("", "")
 	case "wordwrap", "history", "nowordwrap", "nohistory":
 		return "", fmt.Errorf(
 			"%s cannot be set here: lines are always broken between words, and what was typed is kept",
@@ -93,6 +98,19 @@ func (c *conversation) set(args string) (string, error) {
 		return "", err
 	}
 	return name + " is set.", nil
+}
+
+// hold sets what answers are held to from now on.
+func (c *conversation) hold(format, grammar string) (string, error) {
+	f, err := formatOf(format, grammar)
+	if err != nil {
+		return "", err
+	}
+	c.f.held, c.f.format, c.f.grammar = f, format, grammar
+	if f.Kind == "" {
+		return "Answers have no format.", nil
+	}
+	return "Answers are held to " + f.Kind + "; /set noformat ends it.", nil
 }
 
 func (c *conversation) setTo(name, value string) error {
@@ -181,6 +199,9 @@ func (c *conversation) settings() string {
 		thinking = c.effort
 	}
 	row("thinking", thinking)
+	if c.f.held.Kind != "" {
+		row("format", first([]string{c.f.format, c.f.grammar}))
+	}
 	row("stats", onOrOff(c.f.showStats))
 	row("markdown", onOrOff(c.markdown))
 	system := c.f.system

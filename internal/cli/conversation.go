@@ -43,6 +43,7 @@ func (c *conversation) requestAfter(msgs []chat.Message, text string) *chat.Requ
 		MaxTokens: c.f.maxTokens,
 		Thinking:  c.thinking,
 		Effort:    c.effort,
+		Format:    c.f.held,
 	}
 	s := &r.Sampling
 	s.TypicalP, s.PresencePenalty, s.FrequencyPenalty, s.RepeatLastN = c.extra.TypicalP, c.extra.PresencePenalty, c.extra.FrequencyPenalty, c.extra.RepeatLastN

@@ -183,15 +183,15 @@ func TestOtherSpellings(t *testing.T) {
 			t.Errorf("%s: %+v, want %q and %q", line, o, want.out, says)
 		}
 	}
-	command(
-		t,
-		"",
-		"run",
-		model,
-		"x",
-		"--format",
-		"json",
-	).oneErrorLine(t, exitUsage, "--format json: answers cannot be held to a format yet")
+	for says, args := range map[string][]string{
+		"--format nothing.json: want json, or a file with a JSON Schema: no such file or directory": {
+			"--format", "nothing.json",
+		},
+		"format": {"--format", `{"format":"regex"}`},
+		"--format and --grammar exclude each other": {"--format", "json", "--grammar", "x"},
+	} {
+		command(t, "", append([]string{"run", model, "x"}, args...)...).oneErrorLine(t, exitUsage, says)
+	}
 	command(
 		t,
 		"",

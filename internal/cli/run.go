@@ -28,6 +28,8 @@ type runFlags struct {
 	think         string // of --think
 	hideThinking  bool
 	format        string
+	grammar       string
+	held          chat.Format // what --format or --grammar says
 	keepAlive     keepAlive
 	noServer      bool
 	showStats     bool
@@ -43,6 +45,9 @@ spaces; a prompt of one word goes behind -p. ORG/REPO[:QUANTIZATION] of Hugging 
 after asking. Piped text is the prompt, or is added below the one that was given. A model without a
 chat template, and any model with --raw, continues the text as it is.
 
+--format and --grammar hold the answer to a form, token by token; what cannot be enforced is refused
+with the keyword and its place ("baleen grammar FILE" says so without a model).
+
 What a model reasons before its answer is printed on standard error, dim on a terminal, and by
 --json in the field "reasoning".
 
@@ -54,6 +59,7 @@ const runExample = `  baleen run "What is the capital of France?"
   baleen run ./model.gguf < question.txt
   git diff | baleen run "Write a commit message for this change"
   baleen run -m smollm2-135m -p hello -n 32 --temp 0
+  baleen run -p "Name a city and its country" --format city.json
   baleen run                    # a chat: Ctrl-C stops an answer, Ctrl-D leaves`
 
 func (a *app) runCommand() *cobra.Command { return a.runCommandOf(&runFlags{}) }
@@ -88,7 +94,13 @@ func (a *app) runCommandOf(f *runFlags) *cobra.Command {
 	)
 	fs.Lookup("think").NoOptDefVal = "true"
 	fs.BoolVar(&f.hideThinking, "hidethinking", false, "do not show what it reasons")
-	fs.StringVar(&f.format, "format", "", "hold the answer to a format: not yet, it is refused")
+	fs.StringVar(&f.format, "format", "", "hold the answer to a format: json, or a `file` with a JSON Schema")
+	fs.StringVar(
+		&f.grammar,
+		"grammar",
+		"",
+		"hold the answer to the grammar in a `file`, in GBNF, or in Lark's notation where its name ends in .lark",
+	)
 	fs.Var(&f.keepAlive, "keep-alive", "how long a server keeps the model loaded afterwards, such as 5m; -1: for good")
 	fs.BoolVar(&f.noServer, "no-server", false, "load the model here, even where a server has it loaded")
 	fs.BoolVar(&f.showStats, "stats", false, "print counts and speeds on standard error afterwards")
@@ -118,17 +130,6 @@ func thinkingOf(value string) (on *bool, effort string, err error) {
 		return nil, value, nil
 	}
 	return nil, "", fmt.Errorf("%q: want true, false, low, medium or high", value)
-}
-
-// noFormat refuses --format until answers can be held to one.
-func noFormat(value string) error {
-	if value == "" {
-		return nil
-	}
-	return usagef(
-		"--format %s: answers cannot be held to a format yet; ask for it in the prompt, and use --json for an answer inside of a JSON object",
-		value,
-	)
 }
 
 // maxPrompt bounds what is read from standard input.
@@ -166,7 +167,7 @@ func (a *app) run(ctx context.Context, args []string, f *runFlags) error {
 	if err != nil {
 		return usagef("--think %v", err)
 	}
-	if err := noFormat(f.format); err != nil {
+	if f.held, err = formatOf(f.format, f.grammar); err != nil {
 		return err
 	}
 	if err := a.noteIneffective(f.flags); err != nil {

@@ -99,6 +99,7 @@ func (t *there) body(q *chat.Request) *server.RunBody {
 		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, TypicalP: s.TypicalP, RepetitionPenalty: s.RepetitionPenalty,
 		PresencePenalty: s.PresencePenalty, FrequencyPenalty: s.FrequencyPenalty, TopK: s.TopK, RepeatLastN: s.RepeatLastN, Seed: s.Seed,
 	}
+	b.Format, b.Schema, b.Grammar = q.Format.Kind, q.Format.Schema, q.Format.Text
 	for _, m := range q.Messages {
 		b.Messages = append(b.Messages, server.RunMessage{Role: m.Role, Content: textOf(m)})
 	}

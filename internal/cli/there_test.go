@@ -69,6 +69,10 @@ func served(t *testing.T) []string {
 // its own process, token by token.
 func TestRunOfAServer(t *testing.T) {
 	env := served(t)
+	gbnf, lark := filepath.Join(t.TempDir(), "g.gbnf"), filepath.Join(t.TempDir(), "g.lark")
+	if err := errors.Join(os.WriteFile(gbnf, []byte(`root ::= "yes" | "no"`), 0o644), os.WriteFile(lark, []byte(`start: "yes" | "no"`), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	run := func(args ...string) outcome {
 		t.Helper()
 		var out, errs bytes.Buffer
@@ -84,6 +88,10 @@ func TestRunOfAServer(t *testing.T) {
 		{"hello there", "-n", "12", "--seed", "18446744073709551615", "--repeat-penalty", "1.1"},
 		{"hello there", "-n", "5", "--raw", "--temp", "0"},
 		{"hello there", "-n", "5", "--system", "Be brief.", "--temp", "0", "--think=false"},
+		{"hello there", "-n", "12", "--temp", "0", "--format", "json"},
+		{"hello there", "-n", "40", "--temp", "0", "--format", `{"type":"array","items":{"type":"boolean"},"minItems":3,"maxItems":3}`},
+		{"hello there", "-n", "9", "--temp", "0", "--raw", "--grammar", gbnf},
+		{"hello there", "-n", "9", "--temp", "0", "--grammar", lark},
 	} {
 		here, there := run(append(args, "--no-server")...), run(args...)
 		if here.status != there.status || here.out != there.out || here.err != there.err {
@@ -104,6 +112,9 @@ func TestRunOfAServer(t *testing.T) {
 		if !reflect.DeepEqual(ra, rb) || len(ra.Tokens) == 0 {
 			t.Errorf("%.60q:\nhere  %+v\nthere %+v", args, ra, rb)
 		}
+	}
+	if o := run("hi you", "--temp", "0", "--grammar", gbnf); o.status != exitOK || o.out != "yes\n" && o.out != "no\n" {
+		t.Errorf("--grammar: %+v", o)
 	}
 	if o := run("hi you", "-n", "2", "--stats"); o.status != exitOK || strings.Contains(o.err, "loading took") ||
 		!strings.Contains(o.err, "answer 2 tokens") {
@@ -189,6 +200,7 @@ func TestEveryFieldIsSent(t *testing.T) {
 		Thinking:  new(true),
 		Effort:    "high",
 		KeepAlive: new(time.Minute),
+		Format:    chat.Format{Kind: chat.SchemaFormat, Schema: []byte("{}"), Text: "g"},
 	}
 	q.Messages = []chat.Message{chat.Text(chat.User, "hi")}
 	s := reflect.ValueOf(&q.Sampling).Elem()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -37,6 +38,10 @@ type RunBody struct {
 	Thinking  *bool    `json:"thinking,omitempty"`
 	Effort    string   `json:"effort,omitempty"`
 	KeepAlive *float64 `json:"keep_alive,omitempty"` // seconds, negative for good
+
+	Format  string          `json:"format,omitempty"` // a kind of chat's formats
+	Schema  json.RawMessage `json:"schema,omitempty"` // with format schema
+	Grammar string          `json:"grammar,omitempty"`
 }
 
 // A RunMessage is a turn of a conversation.
@@ -255,6 +260,26 @@ var runTable = &fields.Table[RunBody]{Name: "run", Fields: []fields.Field[RunBod
 		"seconds that the model stays loaded afterwards; negative: for good",
 		func(b *RunBody) **float64 { return &b.KeepAlive },
 		func(v fields.Value) *float64 { return new(v.Float()) },
+	), runField(
+		"format",
+		fields.Enum(chat.JSONFormat, chat.SchemaFormat, chat.GrammarFormat, chat.LarkFormat),
+		"what the answer is held to: any JSON object, schema, or grammar in GBNF or Lark's notation",
+		func(b *RunBody) *string { return &b.Format },
+		fields.Value.String,
+	),
+	runField(
+		"schema",
+		fields.Object(""),
+		"with format schema: a JSON Schema",
+		func(b *RunBody) *json.RawMessage { return &b.Schema },
+		func(v fields.Value) json.RawMessage { return v.Raw },
+	),
+	runField(
+		"grammar",
+		fields.String(),
+		"with format grammar or lark: its text",
+		func(b *RunBody) *string { return &b.Grammar },
+		fields.Value.String,
 	),
 }}
 
@@ -271,6 +296,9 @@ func (b *RunBody) request() *chat.Request {
 			Temperature: b.Temperature, TopP: b.TopP, MinP: b.MinP, TypicalP: b.TypicalP, RepetitionPenalty: b.RepetitionPenalty,
 			PresencePenalty: b.PresencePenalty, FrequencyPenalty: b.FrequencyPenalty, TopK: b.TopK, RepeatLastN: b.RepeatLastN, Seed: b.Seed,
 		},
+	}
+	if b.Format != "" {
+		q.Format = chat.Format{Kind: b.Format, Schema: b.Schema, Text: b.Grammar, Field: "format"}
 	}
 	for _, m := range b.Messages {
 		q.Messages = append(q.Messages, chat.Text(m.Role, m.Content))
@@ -296,6 +324,10 @@ func (o *own) ask(r *http.Request) (*chat.Request, error) {
 		return nil, chat.Invalidf("messages", "a text that is continued has no messages")
 	case !b.Raw && len(b.Messages) == 0:
 		return nil, chat.MissingField("messages")
+	case len(b.Schema) > 0 != (b.Format == chat.SchemaFormat):
+		return nil, chat.Invalidf("schema", "it stands with format schema, and only there")
+	case b.Grammar != "" != (b.Format == chat.GrammarFormat || b.Format == chat.LarkFormat):
+		return nil, chat.Invalidf("grammar", "it stands with format grammar or lark, and only there")
 	case !b.Raw && b.Prompt != "":
 		return nil, chat.Invalidf("prompt", "it has an effect with raw alone")
 	}

@@ -1,0 +1,105 @@
+package baleen_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/baleenrun/baleen"
+)
+
+type measured struct {
+	Kind   bool      `json:"kind" jsonschema:"which kind"`
+	Small  int8      `json:"small"`
+	Large  int64     `json:"large"`
+	Whole  uint      `json:"whole"`
+	Ratio  float32   `json:"ratio"`
+	At     time.Time `json:"at"`
+	Pair   [2]bool   `json:"pair"`
+	Maybe  *bool     `json:"maybe"`
+	hidden int
+}
+
+// TestIntoDecodes: an answer of random weights is a value of the type, at any temperature; what does not fit into the
+// type's own numbers is never written.
+func TestIntoDecodes(t *testing.T) {
+	m := open()
+	defer m.Close()
+	for seed := range uint64(8) {
+		v, err := baleen.Into[measured](t.Context(), m, []baleen.Message{baleen.UserMessage("measure")}, &baleen.Params{
+			Temperature: new(1.0), Seed: &seed,
+		})
+		if err != nil || v.At.IsZero() || v.hidden != 0 {
+			t.Errorf("seed %d: %+v, %v", seed, v, err)
+		}
+	}
+}
+
+// TestIntoRefuses: what cannot be a whole value is an error, and never a value.
+func TestIntoRefuses(t *testing.T) {
+	m := open()
+	defer m.Close()
+	ask := []baleen.Message{baleen.UserMessage("measure")}
+	if _, err := baleen.Into[measured](t.Context(), m, ask, &baleen.Params{MaxTokens: 3}); !errors.Is(err, baleen.ErrIncomplete) {
+		t.Errorf("a cut answer: %v", err)
+	}
+	type endless struct{ Next *endless }
+	var e *baleen.ParamError
+	if _, err := baleen.Into[endless](t.Context(), m, ask, nil); !errors.As(err, &e) || e.Param != "schema" {
+		t.Errorf("a type of itself: %v", err)
+	}
+	if _, err := baleen.Into[bool](t.Context(), m, ask, &baleen.Params{Tools: []baleen.Tool{{Name: "f"}}}); !errors.As(err, &e) || e.Param != "tools" {
+		t.Errorf("with tools: %v", err)
+	}
+}
+
+// TestParamsHoldTheAnswer: each of the formats is what the whole answer fits, raw or in a conversation, and wrong ones
+// are refused by their name before a token is made.
+func TestParamsHoldTheAnswer(t *testing.T) {
+	m := open()
+	defer m.Close()
+	for name, c := range map[string]struct {
+		p    baleen.Params
+		fits func(text string) bool
+	}{
+		"schema":  {baleen.Params{Schema: json.RawMessage(`{"enum":[17,"x"]}`)}, func(s string) bool { return s == "17" || s == `"x"` }},
+		"regex":   {baleen.Params{Regex: "ab{2}c?"}, func(s string) bool { return s == "abb" || s == "abbc" }},
+		"grammar": {baleen.Params{Grammar: `root ::= "a" [0-9] "b"`}, func(s string) bool { return len(s) == 3 && s[2] == 'b' }},
+		"choices": {baleen.Params{Choices: []string{"left", "right"}}, func(s string) bool { return s == "left" || s == "right" }},
+		"json":    {baleen.Params{JSON: true, MaxTokens: 5}, func(s string) bool { return strings.HasPrefix(s, "{") }},
+	} {
+		chat, err := baleen.Text(m.Chat(t.Context(), []baleen.Message{baleen.UserMessage("say")}, &c.p))
+		if err != nil || !c.fits(chat) {
+			t.Errorf("%s: %q, %v", name, chat, err)
+		}
+		raw, err := baleen.Text(m.Generate(t.Context(), "say", &c.p))
+		if err != nil || !c.fits(raw) {
+			t.Errorf("%s, raw: %q, %v", name, raw, err)
+		}
+	}
+	for param, p := range map[string]baleen.Params{
+		"schema":  {Schema: json.RawMessage(`{"format":"regex"}`)},
+		"regex":   {Regex: "("},
+		"grammar": {Grammar: "root ::= missing"},
+		"choices": {JSON: true, Choices: []string{"x"}},
+	} {
+		var e *baleen.ParamError
+		if _, err := baleen.Text(m.Generate(t.Context(), "say", &p)); !errors.As(err, &e) || e.Param != param {
+			t.Errorf("%s: %v", param, err)
+		}
+	}
+}
+
+// TestSchemaFor: the schema has the type's fields in their order, and says what their numbers can hold.
+func TestSchemaFor(t *testing.T) {
+	s, err := baleen.SchemaFor[struct {
+		B []byte `json:"b"`
+		A int8   `json:"a,omitempty"`
+	}]()
+	if err != nil || !strings.Contains(string(s), `"additionalProperties":false`) ||
+		strings.Index(string(s), `"b"`) > strings.Index(string(s), `"a"`) || !strings.Contains(string(s), `"maximum":127`) {
+		t.Errorf("%s, %v", s, err)
+	}
+}
