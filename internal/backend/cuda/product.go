@@ -17,9 +17,15 @@ const maxTogether = 4
 func productShared(t quant.Type, k, n int) int {
 	segments := (k + 511) / 512
 	if floatBytes(t) > 0 {
-		return segments * n * floatRows * 4
+		return floatShared(segments, n, 1)
 	}
 	return fewShared(t, segments, n, 1)
+}
+
+// floatShared is the shared memory of a product with float weights: the warps' activations, and segments' sums.
+func floatShared(segments, columns, warps int) int {
+	const piece = 128
+	return 4 * columns * (warps*piece + segments*floatRows)
 }
 
 // stages is how many units each warp of a product with few columns has in shared memory, as in matmul_quant.cu.
@@ -210,18 +216,31 @@ func (c *compiler) floatProduct(p *product) error {
 	if err != nil {
 		return err
 	}
+	many, err := c.launcher(unitOf(p.t), "float_32", unsafe.Pointer(a))
+	if err != nil {
+		return err
+	}
 	segments := (p.k + 511) / 512
-	wide := productShared(p.t, p.k, tileCols) <= c.sharedLimit()
+	const wide = 32
+	warps := min(8, segments)
+	fits := func(columns int) bool { return floatShared(segments, columns, warps) <= c.sharedLimit() }
+	one8, one32 := fits(tileCols), fits(wide) && p.expert == 0
+	if !fits(1) {
+		warps = 1
+	}
 	c.pass(func(b bucket) error {
 		n := p.most(b)
 		if n == 0 {
 			return nil
 		}
-		size := 32 * min(8, segments)
-		if n == 1 || !wide {
-			return one.run(p.groups, n, p.heads, size, productShared(p.t, p.k, 1))
+		size := 32 * warps
+		switch {
+		case n == 1 || !one8:
+			return one.run(p.groups, n, p.heads, size, floatShared(segments, 1, warps))
+		case n > 2*tileCols && one32:
+			return many.run(p.groups, (n+wide-1)/wide, p.heads, size, floatShared(segments, wide, warps))
 		}
-		return eight.run(p.groups, (n+tileCols-1)/tileCols, p.heads, size, productShared(p.t, p.k, tileCols))
+		return eight.run(p.groups, (n+tileCols-1)/tileCols, p.heads, size, floatShared(segments, tileCols, warps))
 	})
 	return nil
 }

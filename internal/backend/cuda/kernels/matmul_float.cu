@@ -40,16 +40,21 @@ DEV void weights(float* w, uint4 raw) {
   }
 }
 
-// A block of threads has a group of rows and NC columns; its warps take segments in turn.
+// A block of threads has a group of rows and NC columns; its warps take segments in turn. A warp brings its columns' part of a
+// segment to shared memory, PIECE numbers at a time, where all lanes read the same ones, and has the next weights under way.
+#define PIECE 128
+#define AHEAD 8  // vectors
 template <int NC> DEV void multiply(const FloatArgs& p) {
-  extern __shared__ float sums[];  // [segment][NC][32]
+  extern __shared__ __align__(16) float shared[];  // [warp][NC][PIECE], then [segment][NC][32]
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  float* xs = shared + warp * (NC * PIECE);
+  float* sums = shared + warps * (NC * PIECE);
+  int col0 = blockIdx.y * NC, g = blockIdx.x, m = 0;
   begin();
-  int cols = *p.cols, col0 = blockIdx.y * NC;
+  int cols = *p.cols;
   if (col0 >= cols) return;
-  int g = blockIdx.x, m = 0;
   while (m + 1 < p.n && g >= p.groups[m]) m++;
   if (m > 0) g -= p.groups[m - 1];
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
   int vectors = (p.k + V - 1) / V, segments = (p.k + SEGMENT - 1) / SEGMENT;
   long which = p.expert ? p.expert[col0 >> 3] : blockIdx.z;
   const uint4* w = (const uint4*)(p.w[m] + which * p.matrix_bytes) + (long)g * vectors * 32 + lane;
@@ -58,25 +63,54 @@ template <int NC> DEV void multiply(const FloatArgs& p) {
     float acc[NC];
 #pragma unroll
     for (int c = 0; c < NC; c++) acc[c] = 0;
-    int v1 = min(vectors, (s + 1) * (SEGMENT / V));
-#pragma unroll 4
-    for (int v = s * (SEGMENT / V); v < v1; v++) {
-      float f[V];
-      weights(f, w[(long)v * 32]);
-      if (v * V + V <= p.k) {
+    int end = min(p.k, (s + 1) * SEGMENT);
+    for (int k0 = s * SEGMENT; k0 < end; k0 += PIECE) {
+      int n = min(PIECE, end - k0), v0 = k0 / V;
+      uint4 raw[AHEAD];
+#pragma unroll
+      for (int v = 0; v < AHEAD; v++)
+        if (v * V < n) raw[v] = w[(long)(v0 + v) * 32];
+      __syncwarp();
+#pragma unroll
+      for (int c = 0; c < NC; c++)
+        for (int i = lane; i < PIECE; i += 32) xs[c * PIECE + i] = i < n && col0 + c < cols ? x[(long)(col0 + c) * p.x_stride + k0 + i] : 0;
+      __syncwarp();
+      auto chain = [&](const float* f, int at) {
 #pragma unroll
         for (int c = 0; c < NC; c++) {
-          if (col0 + c >= cols) break;
-          const float* xv = x + (long)(col0 + c) * p.x_stride + v * V;
 #pragma unroll
-          for (int i = 0; i < V; i++) acc[c] = fma(f[i], __ldg(xv + i), acc[c]);
+          for (int i = 0; i < V; i += 4) {
+            float4 y = *(const float4*)(xs + c * PIECE + at + i);
+            acc[c] = fma(f[i], y.x, acc[c]);
+            acc[c] = fma(f[i + 1], y.y, acc[c]);
+            acc[c] = fma(f[i + 2], y.z, acc[c]);
+            acc[c] = fma(f[i + 3], y.w, acc[c]);
+          }
+        }
+      };
+      if (n == PIECE) {
+#pragma unroll
+        for (int v = 0; v < PIECE / V; v++) {
+          float f[V];
+          weights(f, raw[v % AHEAD]);
+          if (v + AHEAD < PIECE / V) raw[v % AHEAD] = w[(long)(v0 + v + AHEAD) * 32];
+          chain(f, v * V);
         }
       } else {
+        for (int v = 0; v * V < n; v++) {
+          float f[V];
+          weights(f, w[(long)(v0 + v) * 32]);
+          if (v * V + V <= n) {
+            chain(f, v * V);
+          } else {
+            for (int i = 0; v * V + i < n; i++) {
+              float one = f[0];
 #pragma unroll
-        for (int c = 0; c < NC; c++) {
-          if (col0 + c >= cols) break;
-          const float* xv = x + (long)(col0 + c) * p.x_stride + v * V;
-          for (int i = 0; v * V + i < p.k; i++) acc[c] = fma(f[i], xv[i], acc[c]);
+              for (int e = 1; e < V; e++) one = e == i ? f[e] : one;
+#pragma unroll
+              for (int c = 0; c < NC; c++) acc[c] = fma(one, xs[c * PIECE + v * V + i], acc[c]);
+            }
+          }
         }
       }
     }
@@ -95,3 +129,4 @@ template <int NC> DEV void multiply(const FloatArgs& p) {
 }
 KERNEL float_1(FloatArgs p) { multiply<1>(p); }
 KERNEL float_8(FloatArgs p) { multiply<8>(p); }
+KERNEL float_32(FloatArgs p) { multiply<32>(p); }
