@@ -136,7 +136,9 @@ func (a *app) grammar(ctx context.Context, files []string, o grammarOptions) err
 }
 
 // grammarFile compiles one file and tries its instances.
-func (a *app) grammarFile(file string, texts []string, o grammar.Options, tok *tokenizer.Tokenizer, v *grammar.Vocabulary) (*grammarReport, error) {
+func (a *app) grammarFile(file string, texts []string, o grammar.Options, tok *tokenizer.Tokenizer,
+	v *grammar.Vocabulary,
+) (*grammarReport, error) {
 	src, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

@@ -211,7 +211,8 @@ func (j *jsonMachine) stringMoves(m *machine, k key, b byte) []move {
 	if hi > 0 {
 		hi--
 	}
-	cs := charset{d: s.D, q: k.b, free: s.D == nil, live: func(q int32) bool { return s.window.Alive(q, int(lo), int(hi)) }}
+	cs := charset{d: s.D, q: k.b, free: s.D == nil}
+	cs.live = func(q int32) bool { return s.window.Alive(q, int(lo), int(hi)) }
 	r, next, complete, ok := cs.jsonByte(pending(k.e), b)
 	if !ok {
 		return nil
@@ -294,7 +295,8 @@ func (j *jsonMachine) arrayMoves(m *machine, k key, b byte) []move {
 	a := j.arrs[k.a]
 	where := [...]int{opened: afterOpen, hasValue: beforeClose, hasComma: afterComma}[k.d]
 	i, count := int(k.b), int(k.c)
-	if w := j.blank(where, k.e, b); w != 0 && (where != beforeClose || j.options.Whitespace == Free || a.CanEnd(i, count)) {
+	anywhere := where != beforeClose || j.options.Whitespace == Free
+	if w := j.blank(where, k.e, b); w != 0 && (anywhere || a.CanEnd(i, count)) {
 		k.e = w
 		return []move{{to: m.intern(k)}}
 	}
@@ -395,7 +397,9 @@ func (j *jsonMachine) unseenItem(d *regular.DFA, q, set, node int32) bool {
 // objectMoves: a is the shape, b the progress, c the key's label, d the phase, e blanks, f the seen keys with this one.
 func (j *jsonMachine) objectMoves(m *machine, k key, b byte) []move {
 	o := j.objs[k.a]
-	where := [...]int{opened: afterOpen, hasValue: beforeClose, hasComma: afterComma, hasKey: elsewhere, hasColon: afterColon}[k.d]
+	where := [...]int{
+		opened: afterOpen, hasValue: beforeClose, hasComma: afterComma, hasKey: elsewhere, hasColon: afterColon,
+	}[k.d]
 	p := j.progress[k.b]
 	if w := j.blank(where, k.e, b); w != 0 && (where != beforeClose || j.options.Whitespace == Free || j.canClose(o, p)) {
 		k.e = w

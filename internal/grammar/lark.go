@@ -11,8 +11,8 @@ import (
 
 // Lark compiles a grammar in Lark's notation; the rule "start" is a text. Rules, terminals, strings and regular
 // expressions with the flags i and s, ranges, ~, %ignore and the terminals of %import common are read. Texts are read
-// without a lexer: a text fits if it can be divided into terminals at all, where Lark's own lexers divide it in one way.
-// Templates, %declare, %override and inline %json, %lark and %regex are refused.
+// without a lexer: a text fits if it can be divided into terminals at all, where Lark's own lexers divide it in one
+// way. Templates, %declare, %override and inline %json, %lark and %regex are refused.
 func Lark(src string) (*Grammar, error) {
 	if err := tooLong(len(src)); err != nil {
 		return nil, err
@@ -51,7 +51,8 @@ var commonTerminals = map[string]string{
 	"SIGNED_FLOAT":   `[+-]?(?:[0-9]+[eE][+-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)`,
 	"SIGNED_NUMBER":  `[+-]?(?:[0-9]+(?:[eE][+-]?[0-9]+)?|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)`,
 	"ESCAPED_STRING": `"(?:[^"\\\n]|\\[^\n])*"`, "LCASE_LETTER": `[a-z]`, "UCASE_LETTER": `[A-Z]`, "LETTER": `[a-zA-Z]`,
-	"WORD": `[a-zA-Z]+`, "CNAME": `[_a-zA-Z][_a-zA-Z0-9]*`, "WS_INLINE": `[ \t]+`, "WS": `[ \t\f\r\n]+`, "CR": `\r`, "LF": `\n`,
+	"WORD": `[a-zA-Z]+`, "CNAME": `[_a-zA-Z][_a-zA-Z0-9]*`,
+	"WS_INLINE": `[ \t]+`, "WS": `[ \t\f\r\n]+`, "CR": `\r`, "LF": `\n`,
 	"NEWLINE": `(?:\r?\n)+`, "SH_COMMENT": `#[^\n]*`, "CPP_COMMENT": `//[^\n]*`, "SQL_COMMENT": `--[^\n]*`,
 	"C_COMMENT": `/\*(?:[^*]|\*+[^*/])*\*+/`,
 }

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -150,7 +151,9 @@ func (m *machine) next(s stateID, b byte) int32 {
 }
 
 func (m *machine) compute(s stateID, b byte) int32 {
-	moves := slices.DeleteFunc(m.movesOf(m.keys[s], b), func(mv move) bool { return mv.to == dead || slices.Contains(mv.push, dead) })
+	moves := slices.DeleteFunc(m.movesOf(m.keys[s], b), func(mv move) bool { // limits were met
+		return mv.to == dead || slices.Contains(mv.push, dead)
+	})
 	switch {
 	case len(moves) == 0:
 		return dead
@@ -246,7 +249,8 @@ func (m *machine) join(a, b int32) int32 {
 	}
 	k := m.scratch[:0]
 	for _, f := range frames {
-		k = append(k, byte(f.ret), byte(f.ret>>8), byte(f.ret>>16), byte(f.below), byte(f.below>>8), byte(f.below>>16), byte(f.below>>24))
+		k = binary.LittleEndian.AppendUint32(k, uint32(f.ret))
+		k = binary.LittleEndian.AppendUint32(k, uint32(f.below))
 	}
 	m.scratch = k
 	if id, ok := m.manyID[string(k)]; ok {

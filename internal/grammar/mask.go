@@ -88,7 +88,7 @@ func (k *Masker) Mask(t Matcher, dst []uint64) error {
 	for _, c := range t.set {
 		k.of(c).orInto(dst)
 	}
-	if m.json != nil { // a walk does not remember a key or item that begins before it: could one token hold the same again?
+	if m.json != nil { // a walk does not remember a key or item that begins before it: a token may hold the same again
 		doubtful := k.v.quotes
 		if slices.ContainsFunc(t.set, func(c config) bool { return m.remembersItems(c.state) }) {
 			doubtful = slices.Concat(doubtful, k.v.commas)

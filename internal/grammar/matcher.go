@@ -72,8 +72,8 @@ func (t Matcher) run(text []byte) (Matcher, bool, error) {
 	return Matcher{g: t.g, m: m, set: set, word: word}, true, nil
 }
 
-// inWord reports whether some place is inside an object's key or an item that must differ from others; where alternatives
-// are, their keys and items begin and end together.
+// inWord reports whether some place is inside an object's key or an item that must differ from others; where
+// alternatives are, their keys and items begin and end together.
 func (m *machine) inWord(set []config) bool {
 	for _, c := range set {
 		if k := m.keys[c.state].kind; k == kKey || k == kItem {

@@ -379,7 +379,8 @@ func (r *ruleMachine) leftRecursion() error {
 	var visit func(rule int32, depth int) error
 	visit = func(rule int32, depth int) error {
 		if mark[rule] == open || depth > 5000 {
-			return fmt.Errorf("grammar: rule %q calls itself before anything is read (left recursion): write it as a repetition", r.names[rule])
+			return fmt.Errorf("grammar: rule %q calls itself before anything is read (left recursion): "+
+				"write it as a repetition", r.names[rule])
 		}
 		if mark[rule] == closed {
 			return nil

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// seenSets holds sets of texts that must not come again, each as a trie. Set 0 is empty; node 0 is outside of every trie,
-// and stays there.
+// seenSets holds sets of texts that must not come again, each as a trie. Set 0 is empty; node 0 is outside of every
+// trie, and stays there.
 type seenSets struct {
 	ids  map[string]int32
 	sets []seenSet

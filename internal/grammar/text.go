@@ -125,7 +125,8 @@ const (
 )
 
 // jsonByte reads one byte of a JSON string's inside. done: r is the next code point. next is what is pending, also
-// after r where r's own last bytes are to come. A closing quote is the caller's. ok is false where the byte cannot lead to a code point that may follow.
+// after r where r's own last bytes are to come. A closing quote is the caller's. ok is false where the byte cannot lead
+// to a code point that may follow.
 func (cs charset) jsonByte(p pending, b byte) (r rune, next pending, done, ok bool) {
 	switch p.what() {
 	case 0, inUTF8:

@@ -38,8 +38,8 @@ type trie struct {
 	height int
 }
 
-// NewVocabulary indexes tokens: tokens[id] is what token id adds to a text, nil or empty for tokens that never stand for
-// text, such as control tokens. The end tokens end a text.
+// NewVocabulary indexes tokens: tokens[id] is what token id adds to a text, nil or empty for tokens that never stand
+// for text, such as control tokens. The end tokens end a text.
 func NewVocabulary(tokens [][]byte, end []int32) (*Vocabulary, error) {
 	v := &Vocabulary{size: len(tokens), tokens: tokens}
 	for _, id := range end {

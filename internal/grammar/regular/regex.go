@@ -422,7 +422,8 @@ func property(name string) ([]rune, error) {
 	case "ASCII":
 		return []rune{0, 127}, nil
 	case "Alphabetic", "Alpha":
-		return merge(append(append(tableRanges(unicode.L), tableRanges(unicode.Nl)...), tableRanges(unicode.Other_Alphabetic)...)), nil
+		letters := slices.Concat(tableRanges(unicode.L), tableRanges(unicode.Nl), tableRanges(unicode.Other_Alphabetic))
+		return merge(letters), nil
 	case "White_Space", "space":
 		return tableRanges(unicode.White_Space), nil
 	}

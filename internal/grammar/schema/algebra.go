@@ -235,8 +235,10 @@ func (s *objectShape) full() bool {
 
 type pair struct{ a, b *regular.DFA }
 
+type operation func(a, b *regular.DFA) (*regular.DFA, error)
+
 // binary computes an operation of two languages once.
-func (c *compiler) binary(cache map[pair]*regular.DFA, op func(a, b *regular.DFA) (*regular.DFA, error), a, b *regular.DFA) (*regular.DFA, error) {
+func (c *compiler) binary(cache map[pair]*regular.DFA, op operation, a, b *regular.DFA) (*regular.DFA, error) {
 	if d, ok := cache[pair{a, b}]; ok {
 		return d, nil
 	}
@@ -477,7 +479,8 @@ func (c *compiler) andArray(a, b *arrayShape) *arrayShape {
 	if b.full() || a == b {
 		return a
 	}
-	s := &arrayShape{rest: c.conj(a.rest, b.rest), min: max(a.min, b.min), max: minBound(a.max, b.max), unique: a.unique || b.unique}
+	s := &arrayShape{rest: c.conj(a.rest, b.rest), unique: a.unique || b.unique}
+	s.min, s.max = max(a.min, b.min), minBound(a.max, b.max)
 	if s.uniqueAt = a.uniqueAt; s.uniqueAt == nil {
 		s.uniqueAt = b.uniqueAt
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/baleenrun/baleen/internal/grammar/regular"
 )
@@ -237,7 +238,8 @@ func (e *expansion) constraints() ([]constraint, error) {
 		}
 	}
 	for _, f := range []func() error{
-		read(e.types), read(e.enum), read(e.numbers), read(e.strings), read(e.arrays), read(e.objects), read(e.applicators), read(e.refused),
+		read(e.types), read(e.enum), read(e.numbers), read(e.strings), read(e.arrays), read(e.objects),
+		read(e.applicators), read(e.refused),
 	} {
 		if err := f(); err != nil {
 			return nil, err
@@ -286,7 +288,7 @@ func (e *expansion) refused() ([]constraint, error) {
 
 // unevaluated handles the case without in-place applicators beside it, where it means additionalProperties or items.
 func (e *expansion) unevaluated(keyword string, x *value) ([]constraint, error) {
-	for _, k := range []string{"allOf", "anyOf", "oneOf", "not", "if", "$ref", "$dynamicRef", "dependentSchemas", "contains"} {
+	for _, k := range strings.Fields("allOf anyOf oneOf not if $ref $dynamicRef dependentSchemas contains") {
 		if e.v.get(k) != nil {
 			return nil, e.fail(keyword, "it depends on what %q beside it evaluates; use additionalProperties or items", k)
 		}
@@ -577,7 +579,8 @@ func (e *expansion) numbers() ([]constraint, error) {
 	}
 	decimal := func(keyword string) (regular.Decimal, bool, error) {
 		x := e.v.get(keyword)
-		if x == nil || x.kind == boolean && e.before(draft6) && (keyword == "exclusiveMinimum" || keyword == "exclusiveMaximum") {
+		flag := x != nil && x.kind == boolean && e.before(draft6) // draft-04 has exclusiveMinimum beside minimum
+		if x == nil || flag && strings.HasPrefix(keyword, "exclusive") {
 			return regular.Decimal{}, false, nil
 		}
 		if x.kind != number {

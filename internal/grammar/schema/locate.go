@@ -100,7 +100,8 @@ func newDocument(root *value) (*document, error) {
 
 // Where schemas stand below a schema.
 var (
-	holdsSchema  = keywords("additionalProperties not if then else contains propertyNames additionalItems unevaluatedItems unevaluatedProperties items contentSchema")
+	holdsSchema = keywords("additionalProperties not if then else contains propertyNames additionalItems " +
+		"unevaluatedItems unevaluatedProperties items contentSchema")
 	holdsSchemas = keywords("allOf anyOf oneOf prefixItems items")
 	holdsMap     = keywords("properties patternProperties definitions $defs dependentSchemas dependencies")
 )
@@ -203,7 +204,8 @@ func (d *document) sub(s *sub, v *value, path string) (int32, error) {
 		return n, nil
 	}
 	if v.kind != object && v.kind != boolean {
-		return 0, &Error{Keyword: path[strings.LastIndexByte(path, '/')+1:], Path: s.path, Reason: "must be a schema", Invalid: true}
+		keyword := path[strings.LastIndexByte(path, '/')+1:]
+		return 0, &Error{Keyword: keyword, Path: s.path, Reason: "must be a schema", Invalid: true}
 	}
 	d.walk(v, path, s.base, s.draft, s.mixed, 0)
 	return d.number[v], nil

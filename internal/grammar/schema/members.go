@@ -672,7 +672,8 @@ func (e *expansion) conditional(x *value) ([]constraint, error) {
 	if err != nil {
 		return nil, err
 	}
-	both := func(cond func(int32) (Value, error), c int32, of func(int32) (Value, error), n int32, absent Value) (Value, error) {
+	type read = func(int32) (Value, error)
+	both := func(cond read, c int32, of read, n int32, absent Value) (Value, error) {
 		v, err := cond(c)
 		if err != nil || n < 0 {
 			if absent.none() {

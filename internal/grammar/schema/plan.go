@@ -204,7 +204,7 @@ func (c *compiler) array(s *arrayShape) ([]*Array, error) {
 		return []*Array{a}, nil
 	case 1:
 	default:
-		return c.manyContains(a, s)
+		return nil, s.contains[0].at.fail("contains", "more than one counts the same items")
 	}
 	k := s.contains[0]
 	a.Contains = &Contains{Min: k.min, Max: k.max}
@@ -225,13 +225,6 @@ func (c *compiler) array(s *arrayShape) ([]*Array, error) {
 		return nil, k.at.fail("contains", "beside a bound of %d items", bound)
 	}
 	return []*Array{a}, nil
-}
-
-// manyContains handles several contains where each wants one item at least and there is no bound: the items may stand
-// in any order, so they are tried in all of them.
-func (c *compiler) manyContains(a *Array, s *arrayShape) ([]*Array, error) {
-	k := s.contains[0]
-	return nil, k.at.fail("contains", "more than one counts the same items")
 }
 
 // object makes the final shapes of a shape: what must exist is either one of the names, one shape each, or another key.
@@ -327,9 +320,8 @@ func (c *compiler) object(s *objectShape) ([]*Object, error) {
 // classes sorts all keys that are no names by what their values must be.
 func (c *compiler) classes(o *Object, s *objectShape, extra []existence) error {
 	type test struct {
-		d       *regular.DFA
-		use     func(k *class, matches bool)
-		matters bool
+		d   *regular.DFA
+		use func(k *class, matches bool)
 	}
 	var tests []test
 	for i, comp := range s.comps {
