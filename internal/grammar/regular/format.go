@@ -79,7 +79,7 @@ var formatPatterns = func() map[string]string {
 		"json-pointer":          pointer,                                                // RFC 6901
 		"relative-json-pointer": `(?:0|[1-9][0-9]*)(?:#|` + pointer + `)`,
 		// RFC 6570
-		"uri-template": `(?:[\x21\x23\x24\x26\x28-\x3B\x3D\x3F-\x5B\x5D\x5F\x61-\x7A\x7E` + ucs + private + `]|` + pct +
+		"uri-template": `(?:[\x21\x23\x24\x26-\x3B\x3D\x3F-\x5B\x5D\x5F\x61-\x7A\x7E` + ucs + private + `]|` + pct +
 			`|\{[+#./;?&=,!@|]?` + varspec + `(?:,` + varspec + `)*\})*`,
 	}
 }()

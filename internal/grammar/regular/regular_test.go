@@ -208,6 +208,7 @@ func TestFormats(t *testing.T) {
 		"uri":           {"https://a.b/c?d#e urn:x:y mailto:a@b", "//a /a a%zz:b"},
 		"uri-reference": {"/a ../b ?q #f https://x", "a^b"},
 		"hostname":      {"a.b-c.example", "-a a_b a..b"},
+		"uri-template":  {"/a/{b} a'b {+x,y*}", "{a b} a{"}, // the apostrophe: erratum 6937
 		"json-pointer":  {"/a/b~0 /", "a /~2"},
 		"duration":      {"P1Y2M3DT4H5M6S PT1M P2W", "P1 P PT 1D P1W2D"},
 	} {
