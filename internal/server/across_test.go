@@ -104,7 +104,7 @@ var ways = []way{
 		},
 	},
 	{
-		"ollama chat", "/api/chat", `{"messages":[SYS,ASK],"stream":S,"options":{"temperature":T,"seed":3,"top_k":0,"top_p":1,"num_predict":24}`,
+		"ollama chat", "/api/chat", `{"messages":[SYS,ASK],"stream":S,"options":{"temperature":T,"seed":3,"top_p":1,"num_predict":24}`,
 		`,"tools":[{"type":"function","function":{"name":"get_weather","description":"Weather of a city","parameters":SCHEMA}}]`, true,
 		func(v map[string]any, got *said) {
 			m := member(v, "message")
@@ -118,7 +118,7 @@ var ways = []way{
 		},
 	},
 	{
-		"ollama generate", "/api/generate", `{"system":"You are brief.","prompt":QUESTION,"stream":S,"options":{"temperature":T,"seed":3,"top_k":0,"top_p":1,"num_predict":24}`, "", true,
+		"ollama generate", "/api/generate", `{"system":"You are brief.","prompt":QUESTION,"stream":S,"options":{"temperature":T,"seed":3,"top_p":1,"num_predict":24}`, "", true,
 		func(v map[string]any, got *said) {
 			got.Text += text(v, "response")
 			count(v, "eval_count", got)
