@@ -112,12 +112,23 @@ var runMessageTable = &fields.Table[RunMessage]{Name: "message", Fields: []field
 	},
 }}
 
-var runTable = &fields.Table[RunBody]{Name: "run", Fields: []fields.Field[RunBody]{
+var runTable = &fields.Table[RunBody]{Name: "run", Where: []map[string]any{{"anyOf": []any{
+	map[string]any{
+		"required":   []string{"raw"},
+		"properties": map[string]any{"raw": map[string]any{"const": true}, "messages": map[string]any{"maxItems": 0}},
+	},
+	map[string]any{
+		"required": []string{"messages"},
+		"properties": map[string]any{
+			"raw": map[string]any{"const": false}, "messages": map[string]any{"minItems": 1}, "prompt": map[string]any{"maxLength": 0},
+		},
+	},
+}}}, Fields: []fields.Field[RunBody]{
 	{
 		Name:     "model",
-		Type:     fields.String().NotEmpty(),
+		Type:     fields.String(),
 		Required: true,
-		Doc:      "name of the model",
+		Doc:      "name of the model; empty: the server's own choice",
 		Set:      func(b *RunBody, v fields.Value) error { b.Model = v.String(); return nil },
 	},
 	{
