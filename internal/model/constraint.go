@@ -1,7 +1,9 @@
 package model
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/baleenrun/baleen/internal/grammar"
@@ -37,6 +39,59 @@ func (m *Model) Constrain(g *grammar.Grammar) (*Constraints, error) {
 		return nil, err
 	}
 	return NewConstraints(g, v, m.Tokenizer), nil
+}
+
+// maxConstraints is how many compiled constraints a model keeps. Each may hold some 100 MB of states and masks, which
+// few do.
+const maxConstraints = 16
+
+// constraintCache keeps what was compiled, by its source.
+type constraintCache struct {
+	mu    sync.Mutex
+	kept  map[[sha256.Size]byte]*compiled
+	order [][sha256.Size]byte // the last used at the end
+}
+
+type compiled struct {
+	once sync.Once
+	c    *Constraints
+	err  error
+}
+
+// Constraint is the constraint that compile makes of a source, compiled once for all requests that have the same: source
+// says everything that it depends on, options and kind of grammar included. It must not be called on the engine's
+// goroutine: compiling may take a second.
+func (m *Model) Constraint(source string, compile func() (*grammar.Grammar, error)) (*Constraints, error) {
+	k := sha256.Sum256([]byte(source))
+	e := m.constraints.entry(k)
+	e.once.Do(func() {
+		g, err := compile()
+		if err == nil {
+			e.c, err = m.Constrain(g)
+		}
+		e.err = err
+	})
+	return e.c, e.err
+}
+
+// entry finds an entry or makes one, in place of the one that was used longest ago.
+func (c *constraintCache) entry(k [sha256.Size]byte) *compiled {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.order, k); i >= 0 {
+		c.order = slices.Delete(c.order, i, i+1)
+	} else {
+		if c.kept == nil {
+			c.kept = map[[sha256.Size]byte]*compiled{}
+		}
+		c.kept[k] = &compiled{}
+		if len(c.order) == maxConstraints {
+			delete(c.kept, c.order[0])
+			c.order = slices.Delete(c.order, 0, 1)
+		}
+	}
+	c.order = append(c.order, k)
+	return c.kept[k]
 }
 
 // NewConstraints joins a grammar with a vocabulary and its tokenizer.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -141,5 +142,45 @@ func TestForcedTokensAreWhatMustCome(t *testing.T) {
 	}
 	if err := r.Accept(m.stops[0]); err == nil {
 		t.Fatal("an end token where the text may not end")
+	}
+}
+
+// TestConstraintsAreCompiledOnce holds that equal sources share what was compiled, errors too, and that few are kept.
+func TestConstraintsAreCompiledOnce(t *testing.T) {
+	m := open(t, "", Options{})
+	n := 0
+	get := func(source string) (*Constraints, error) {
+		return m.Constraint(source, func() (*grammar.Grammar, error) {
+			n++
+			return grammar.Choices([]string{source})
+		})
+	}
+	first, err := get("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := get("a"); again != first || n != 1 {
+		t.Fatalf("compiled %d times", n)
+	}
+	for i := range maxConstraints - 1 {
+		if _, err := get(strings.Repeat("b", i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, _ := get("a"); again != first {
+		t.Fatal("what was used last is gone")
+	}
+	if _, err := get("c"); err != nil || len(m.constraints.kept) != maxConstraints {
+		t.Fatalf("%d kept: %v", len(m.constraints.kept), err)
+	}
+	if _, err := get("b"); err != nil || n != maxConstraints+2 {
+		t.Fatalf("compiled %d times: the one used longest ago stays", n)
+	}
+	bad := func() (*grammar.Grammar, error) { return grammar.GBNF("root ::= ") }
+	if _, err := m.Constraint("bad", func() (*grammar.Grammar, error) { return nil, errors.New("no") }); err == nil {
+		t.Fatal("an error is lost")
+	}
+	if _, err := m.Constraint("empty", bad); err != nil {
+		t.Fatal(err) // the empty text
 	}
 }
