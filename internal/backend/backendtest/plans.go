@@ -65,7 +65,8 @@ func (b *builder) blocks(t quant.Type, data []byte, k int) {
 		at   []int
 		size float64 // of a weight, about, where the scale is 1
 	}{
-		quant.IQ4_NL: {[]int{0}, 60}, quant.IQ4_XS: {[]int{0}, 60 * 16}, quant.Q2_K: {[]int{80, 82}, 8}, quant.Q3_K: {[]int{108}, 2 * 16},
+		quant.IQ4_NL: {[]int{0}, 60}, quant.IQ4_XS: {[]int{0}, 60 * 16}, quant.Q2_K: {[]int{80, 82}, 8},
+		quant.Q3_K: {[]int{108}, 2 * 16},
 	}[t]
 	for at := 0; at < len(data); at += t.BlockBytes() {
 		for _, s := range scales.at {
@@ -178,12 +179,17 @@ func (b *builder) experts(t quant.Type, x plan.Val, width, experts, topK int, r 
 	h, logits := b.buf(n+"h", x.Width), b.buf(n+"logits", experts)
 	b.Routes = append(b.Routes, plan.Route{Experts: experts, TopK: topK})
 	r.In, r.Route = logits, plan.RouteID(len(b.Routes)-1)
-	b.add(&plan.Norm{In: x, Out: h, W: b.vector(x.Width, 1, 0.2), B: b.vector(x.Width, 0, 0.2), Kind: plan.NormLayer, Heads: 1, Eps: 1e-5})
+	b.add(&plan.Norm{
+		In: x, Out: h, W: b.vector(x.Width, 1, 0.2), B: b.vector(x.Width, 0, 0.2), Kind: plan.NormLayer,
+		Heads: 1, Eps: 1e-5,
+	})
 	b.linear(quant.F32, h, false, logits)
 	b.add(&r, &plan.Experts{
 		In: h, Out: h, Route: r.Route, Kind: plan.ActSwiGLUOAI, Limit: 7, Alpha: 1.702, WeightInput: weightInput,
-		Gate: b.weight(t, experts, width, x.Width), Up: b.weight(t, experts, width, x.Width), Down: b.weight(t, experts, x.Width, width),
-		GateB: b.vector(experts*width, 0, 0.2), UpB: b.vector(experts*width, 0, 0.2), DownB: b.vector(experts*x.Width, 0, 0.2),
+		Gate: b.weight(t, experts, width, x.Width), Up: b.weight(t, experts, width, x.Width), Down: b.weight(t, experts,
+			x.Width, width),
+		GateB: b.vector(experts*width, 0, 0.2), UpB: b.vector(experts*width, 0, 0.2), DownB: b.vector(experts*x.Width, 0,
+			0.2),
 	}, &plan.Add{In: h, Out: x, Scale: 1})
 }
 
@@ -197,11 +203,17 @@ func (b *builder) latent(t quant.Type, x plan.Val) {
 	g, l := b.group(0, plan.KVLayer{Heads: 1, KDim: lora + rot, VDim: lora, VInK: true})
 	b.add(&plan.Norm{In: x, Out: h, W: b.vector(x.Width, 1, 0.2), B: plan.None, Heads: 1, Eps: 1e-5})
 	b.linear(t, h, false, q, kv)
-	b.add(&plan.Norm{In: kv.Slice(0, lora), Out: kv.Slice(0, lora), W: b.vector(lora, 1, 0.2), B: plan.None, Heads: 1, Eps: 1e-6},
+	b.add(&plan.Norm{
+		In: kv.Slice(0, lora), Out: kv.Slice(0, lora), W: b.vector(lora, 1, 0.2), B: plan.None, Heads: 1,
+		Eps: 1e-6,
+	},
 		&plan.RopeOp{X: q, Heads: heads, HeadDim: nope + rot, Off: nope, Rope: r, Interleaved: true},
 		&plan.RopeOp{X: kv, Heads: 1, HeadDim: lora + rot, Off: lora, Rope: r, Interleaved: true},
 		&plan.HeadMatMul{In: q, Out: ql, W: b.weight(t, heads, lora, nope), InStride: nope + rot, OutStride: lora + rot})
-	b.add(&plan.CopyHeads{In: q, Out: ql, Heads: heads, Width: rot, InStride: nope + rot, InOff: nope, OutStride: lora + rot, OutOff: lora},
+	b.add(&plan.CopyHeads{
+		In: q, Out: ql, Heads: heads, Width: rot, InStride: nope + rot, InOff: nope,
+		OutStride: lora + rot, OutOff: lora,
+	},
 		&plan.Clamp{X: kv, Limit: 1.5}, &plan.PosScale{X: q, Beta: 0.1, Length: 16},
 		&plan.StoreKV{K: kv, Group: g, Layer: l},
 		&plan.Attention{Q: ql, Out: ol, Heads: heads, Group: g, Layer: l, Scale: 0.16, Sinks: plan.None},
@@ -225,7 +237,10 @@ func (b *builder) delta(t quant.Type, x plan.Val, tiled, perChannel bool) {
 	q, k, v := qkv.Slice(0, kheads*kdim), qkv.Slice(kheads*kdim, kheads*kdim), qkv.Slice(2*kheads*kdim, vheads*vdim)
 	b.add(&plan.Norm{In: x, Out: h, W: b.vector(x.Width, 1, 0.2), B: plan.None, Heads: 1, Eps: 1e-5})
 	b.linear(t, h, false, qkv, gate, beta, decay)
-	b.add(&plan.ShortConv{In: qkv, Out: qkv, W: b.vector(width*kernel, 0, 0.5), B: plan.None, Kernel: kernel, Kind: plan.ActSiLU, State: b.state((kernel - 1) * width)},
+	b.add(&plan.ShortConv{
+		In: qkv, Out: qkv, W: b.vector(width*kernel, 0, 0.5), B: plan.None, Kernel: kernel,
+		Kind: plan.ActSiLU, State: b.state((kernel - 1) * width),
+	},
 		&plan.Norm{In: q, Out: q, Kind: plan.NormL2, W: plan.None, B: plan.None, Heads: kheads, Eps: 1e-6},
 		&plan.Norm{In: k, Out: k, Kind: plan.NormL2, W: plan.None, B: plan.None, Heads: kheads, Eps: 1e-6},
 		&plan.Act{In: beta, Out: beta, Kind: plan.ActSigmoid},
@@ -287,7 +302,8 @@ func Plans(t quant.Type) []*plan.Plan {
 	b.attention(t, x, attn{heads: width / 8 / 2 * 2, kv: 2, dim: 16, rotary: 16}, false)
 	b.experts(t, x, ff, 8, 3, plan.Router{Kind: plan.GateSoftmax, Bias: plan.None, Norm: true, Scale: 1}, false)
 	b.experts(t, x, ff, 8, 2, plan.Router{
-		Kind: plan.GateSigmoid, Bias: b.vector(8, 0, 0.3), Groups: 4, GroupTopK: 2, GroupSum2: true, Norm: true, NormEps: 1e-20, Scale: 2.5,
+		Kind: plan.GateSigmoid, Bias: b.vector(8, 0, 0.3), Groups: 4, GroupTopK: 2, GroupSum2: true, Norm: true,
+		NormEps: 1e-20, Scale: 2.5,
 	}, false)
 	b.experts(t, x, ff, 5, 2, plan.Router{Kind: plan.GateTopKSoftmax, Bias: plan.None, Scale: 1}, true)
 	plans = append(plans, b.end(t, x, 0))

@@ -12,11 +12,13 @@ import (
 
 // Formats are those that matrices come in.
 var Formats = []quant.Type{
-	quant.F32, quant.F16, quant.BF16, quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1, quant.Q8_0, quant.MXFP4, quant.IQ4_NL, quant.IQ4_XS,
+	quant.F32, quant.F16, quant.BF16, quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1, quant.Q8_0, quant.MXFP4,
+	quant.IQ4_NL, quant.IQ4_XS,
 	quant.Q2_K, quant.Q3_K, quant.Q4_K, quant.Q5_K, quant.Q6_K,
 }
 
-// Same wants from b the bits of a reference: the logits of every format and kind of block, in steps of all sizes. Where they differ
+// Same wants from b the bits of a reference: the logits of every format and kind of block, in steps of all sizes. Where
+// they differ
 // it names the first operation whose values do.
 func Same(t *testing.T, reference, b Maker) {
 	for _, typ := range Formats {
@@ -53,7 +55,10 @@ func samePlan(t *testing.T, reference, b Maker, p *plan.Plan) {
 	}
 	long := Tokens(8, 1100) // several chunks of attention
 	want := compute(t, reference, p, long, way{chunk: 512}, backend.KVF16)
-	for _, w := range []way{{name: "512", chunk: 512}, {name: "1", chunk: 1}, {name: "100 and others", chunk: 100, others: 2}} {
+	for _, w := range []way{{name: "512", chunk: 512}, {name: "1", chunk: 1}, {
+		name: "100 and others", chunk: 100,
+		others: 2,
+	}} {
 		if n, at := differing(compute(t, b, p, long, w, backend.KVF16), want); n > 0 {
 			t.Errorf("1,100 tokens in steps of %s: %d logits have other bits, the first in row %d", w.name, n, at)
 		}
@@ -85,13 +90,17 @@ func firstDifference(t *testing.T, reference, b Maker, p *plan.Plan, tokens []in
 				probe.Buffers = append(append([]plan.Buffer(nil), p.Buffers...), plan.Buffer{Name: "probe", Width: vocab})
 				n := min(vocab, v.Width-off)
 				probe.Logits = plan.Val{Buf: len(p.Buffers), Width: vocab}
-				probe.Ops = append(append([]plan.Op(nil), p.Ops[:i+1]...), &plan.Copy{In: v.Slice(off, n), Out: probe.Logits.Slice(0, n)})
+				probe.Ops = append(append([]plan.Op(nil), p.Ops[:i+1]...), &plan.Copy{
+					In:  v.Slice(off, n),
+					Out: probe.Logits.Slice(0, n),
+				})
 				w := way{chunk: len(tokens)}
 				got, want := compute(t, b, &probe, tokens, w, kv), compute(t, reference, &probe, tokens, w, kv)
 				if bad, at := differing(got, want); bad > 0 {
 					for j := range want[at] {
 						if math.Float32bits(got[at][j]) != math.Float32bits(want[at][j]) {
-							return fmt.Sprintf("operation %d, %T %+v: %d values differ, in row %d value %d is %v, want %v", i, op, op, bad, at, off+j,
+							return fmt.Sprintf("operation %d, %T %+v: %d values differ, in row %d value %d is %v, want %v", i, op, op, bad,
+								at, off+j,
 								got[at][j], want[at][j])
 						}
 					}

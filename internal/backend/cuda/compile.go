@@ -129,7 +129,8 @@ func (e *exec) quantizedAt(q quantized) kernels.Quantized {
 	return kernels.Quantized{Frag: uint64(e.at(q.frag)), Meta: uint64(e.at(q.meta)), Sums: uint64(e.at(q.sums))}
 }
 
-// wanted reports whether the next operation multiplies v by quantized weights, so that who writes v may quantize it too.
+// wanted reports whether the next operation multiplies v by quantized weights, so that who writes v may quantize it
+// too.
 func (c *compiler) wanted(v plan.Val) bool {
 	if len(c.ops) == 0 {
 		return false
@@ -329,7 +330,8 @@ func (c *compiler) ropeStored(q *plan.RopeOp) (*plan.RopeOp, *plan.StoreKV) {
 	if !ok || !also || k.X != s.K || k.X == q.X {
 		return nil, nil
 	}
-	if l := c.groups[s.Group].layers[s.Layer]; k.HeadDim != l.KDim || k.Heads != l.Heads || overlaps(q.X, s.K) || overlaps(q.X, s.V) {
+	if l := c.groups[s.Group].layers[s.Layer]; k.HeadDim != l.KDim || k.Heads != l.Heads || overlaps(q.X, s.K) ||
+		overlaps(q.X, s.V) {
 		return nil, nil
 	}
 	return k, s
@@ -434,7 +436,8 @@ type split struct {
 	parts   int // chunks with results of their own; 0: a block of threads walks all chunks
 }
 
-// splitFor chooses the division of attention for a bucket: few rows leave most of the device idle unless chunks are computed
+// splitFor chooses the division of attention for a bucket: few rows leave most of the device idle unless chunks are
+// computed
 // beside each other, and heads that share keys too as long as keys are few.
 func splitFor(b bucket, heads, group, window, vdim, cores int) split {
 	shared := sharedHeads(group)
@@ -470,7 +473,8 @@ func (c *compiler) attention(o *plan.Attention) (quantized plan.Val, err error) 
 	}
 	p := kernels.Attend{
 		Pos: c.in(c.inputs.pos), Seq: c.in(c.inputs.seq), Tables: c.tables(o.Group), Base: c.layerBase(o.Group, l),
-		PageBytes: int64(l.bytes), Heads: int32(o.Heads), Group: int32(o.Heads / l.Heads), KDim: int32(l.KDim), VDim: int32(l.VDim),
+		PageBytes: int64(l.bytes), Heads: int32(o.Heads), Group: int32(o.Heads / l.Heads), KDim: int32(l.KDim),
+		VDim:      int32(l.VDim),
 		HeadBytes: int32(l.headBytes), VOff: int32(l.vOff), Window: int32(window), Scale: o.Scale, Cap: o.SoftCap,
 		Sinks: c.vector(o.Sinks), Parts: uint64(c.at(c.parts)),
 	}
@@ -513,7 +517,8 @@ func (c *compiler) attention(o *plan.Attention) (quantized plan.Val, err error) 
 		f := launcher{attend[s.queries], unsafe.Pointer(ps[0])}
 		// Tiles of several sequences may be more than rows/s.rows: each sequence's last may be short.
 		tiles := min(b.rows, b.rows/s.rows+b.seqs)
-		if err := f.run(o.Heads/s.heads, max(1, s.parts), tiles, 128, attendShared(l.KVLayer, s.queries, c.elem)); err != nil {
+		if err := f.run(o.Heads/s.heads, max(1, s.parts), tiles, 128, attendShared(l.KVLayer, s.queries,
+			c.elem)); err != nil {
 			return err
 		}
 		if s.parts == 0 {
@@ -527,9 +532,11 @@ func (c *compiler) attention(o *plan.Attention) (quantized plan.Val, err error) 
 func (c *compiler) router(o *plan.Router) error {
 	r := c.plan.Routes[o.Route]
 	p := &kernels.Route{
-		IDs: uint64(c.at(c.routes[o.Route].ids)), Weights: uint64(c.exec.at(c.routes[o.Route].weights)), Bias: c.vector(o.Bias),
-		Experts: int32(r.Experts), TopK: int32(r.TopK), Kind: int32(o.Kind), Groups: int32(o.Groups), GroupTopK: int32(o.GroupTopK),
-		NormEps: o.NormEps, Scale: o.Scale,
+		IDs: uint64(c.at(c.routes[o.Route].ids)), Weights: uint64(c.exec.at(c.routes[o.Route].weights)),
+		Bias:    c.vector(o.Bias),
+		Experts: int32(r.Experts), TopK: int32(r.TopK), Kind: int32(o.Kind), Groups: int32(o.Groups),
+		GroupTopK: int32(o.GroupTopK),
+		NormEps:   o.NormEps, Scale: o.Scale,
 	}
 	p.Logits, p.Stride = c.val(o.In)
 	if o.GroupSum2 {

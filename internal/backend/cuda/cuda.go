@@ -1,9 +1,12 @@
-// Package cuda executes plans on NVIDIA's devices with the CPU's bits: what it computes stands in ../NUMERICS.md. It owns the
-// order in which weights, activations and the cache lie on a device, and turns a plan into launches of the kernels in package
+// Package cuda executes plans on NVIDIA's devices with the CPU's bits: what it computes stands in ../NUMERICS.md. It
+// owns the
+// order in which weights, activations and the cache lie on a device, and turns a plan into launches of the kernels in
+// package
 // kernels; package driver talks to the device. It knows nothing of files, requests or text.
 //
 // A step's launches are always the same for the same bucket of rows, so that they can be recorded once as a graph: what
-// changes from step to step, such as the number of rows, their positions and the page tables, stands in memory of the device.
+// changes from step to step, such as the number of rows, their positions and the page tables, stands in memory of the
+// device.
 package cuda
 
 import (
@@ -80,7 +83,8 @@ func (d *device) Memory(p *plan.Plan, o backend.Options) (backend.Memory, error)
 
 func checkOptions(o *backend.Options) error {
 	if o.MaxRows <= 0 || o.MaxSeqs <= 0 || o.MaxOut <= 0 {
-		return fmt.Errorf("cuda: limits of a step must be positive: %d rows, %d sequences, %d rows with logits", o.MaxRows, o.MaxSeqs, o.MaxOut)
+		return fmt.Errorf("cuda: limits of a step must be positive: %d rows, %d sequences, %d rows with logits", o.MaxRows,
+			o.MaxSeqs, o.MaxOut)
 	}
 	o.MaxOut = min(o.MaxOut, o.MaxRows)
 	return nil
@@ -101,7 +105,10 @@ func (d *device) Compile(p *plan.Plan, o backend.Options) (backend.Exec, error) 
 	if err != nil {
 		return nil, err
 	}
-	e := &exec{c: c, info: d.info, plan: p, opt: o, sizes: measure(p, o), graphs: map[bucket]*driver.Graph{}, seen: map[bucket]bool{}}
+	e := &exec{
+		c: c, info: d.info, plan: p, opt: o, sizes: measure(p, o), graphs: map[bucket]*driver.Graph{},
+		seen: map[bucket]bool{},
+	}
 	if err := e.build(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cuda: %w", err), e.Close())
 	}

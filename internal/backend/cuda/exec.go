@@ -81,7 +81,8 @@ func bucketOf(b *backend.Batch, o backend.Options) bucket {
 		last = max(last, b.Seqs[i].Pos+b.Seqs[i].Rows)
 	}
 	return bucket{
-		rows: min(power(len(b.Tokens)), o.MaxRows), outs: min(power(len(b.Out)), o.MaxOut), seqs: min(power(len(b.Seqs)), o.MaxSeqs),
+		rows: min(power(len(b.Tokens)), o.MaxRows), outs: min(power(len(b.Out)), o.MaxOut), seqs: min(power(len(b.Seqs)),
+			o.MaxSeqs),
 		chunks: power((last + chunkKeys - 1) / chunkKeys),
 	}
 }
@@ -142,7 +143,8 @@ func (e *exec) allocate() error {
 		return err
 	}
 	e.hostIn = unsafe.Slice((*int32)(unsafe.Pointer(&e.hostRaw[0])), e.inputs.words)
-	// Pages and slots need no clearing: only what was stored is read. Padding of keys is read, though, and multiplied by nothing.
+	// Pages and slots need no clearing: only what was stored is read. Padding of keys is read, though, and multiplied by
+	// nothing.
 	return errors.Join(e.c.Zero(e.base, e.size), e.c.Zero(e.slots, 4*int64(e.slotFloats)*int64(e.opt.Slots)))
 }
 
@@ -383,7 +385,8 @@ func (e *exec) fillRopes(b *backend.Batch) error {
 			vec.RopeAngles(r.InvFreq, r.Scale, p, cos[(p-from)*pairs:][:pairs], sin[(p-from)*pairs:][:pairs])
 		}
 		at := e.at(e.ropes[i]) + driver.Ptr(4*from*pairs)
-		if err := errors.Join(e.c.In(at, bytesOf(cos)), e.c.In(at+driver.Ptr(4*e.plan.Context*pairs), bytesOf(sin)), e.c.Sync()); err != nil {
+		if err := errors.Join(e.c.In(at, bytesOf(cos)), e.c.In(at+driver.Ptr(4*e.plan.Context*pairs), bytesOf(sin)),
+			e.c.Sync()); err != nil {
 			return err
 		}
 		e.ropeDone[i] = to
@@ -401,7 +404,8 @@ func bytesOf(f []float32) []byte {
 // PageBytes is the size of a page of a group.
 func (e *exec) PageBytes(group int) int { return e.groups[group].pageBytes }
 
-// eachPart calls f with the address of a page's part of every layer, its size, and where it lies in a page that stands alone.
+// eachPart calls f with the address of a page's part of every layer, its size, and where it lies in a page that stands
+// alone.
 func (e *exec) eachPart(group int, page int32, f func(at driver.Ptr, n, off int) error) error {
 	for _, l := range e.groups[group].layers {
 		at := e.pages[group] + driver.Ptr(l.off*e.opt.Pages[group]) + driver.Ptr(int(page)*l.bytes)

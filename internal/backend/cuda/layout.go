@@ -72,8 +72,10 @@ type expertsAt struct {
 	gate, up, down           int64
 }
 
-// groupLayout says how pages of a group lie: each layer has a region of its own, in which its parts of all pages follow each
-// other. A layer's part holds heads, a head its keys as [KDim/V][32][V] and its values as [32][VDim], V numbers being 16 bytes.
+// groupLayout says how pages of a group lie: each layer has a region of its own, in which its parts of all pages follow
+// each
+// other. A layer's part holds heads, a head its keys as [KDim/V][32][V] and its values as [32][VDim], V numbers being
+// 16 bytes.
 type groupLayout struct {
 	pageBytes int
 	layers    []layerLayout
@@ -108,7 +110,8 @@ func groupLayouts(p *plan.Plan, elem int) []groupLayout {
 	return out
 }
 
-// inputs say where the numbers of a step lie in its block of input, in words of 4 bytes. The block is copied to the device as
+// inputs say where the numbers of a step lie in its block of input, in words of 4 bytes. The block is copied to the
+// device as
 // a whole, but for the page tables, of which the part in use is.
 type inputs struct {
 	pos, seq, spans, outs int
@@ -326,7 +329,8 @@ func supportsOp(p *plan.Plan, op plan.Op, shared int) error {
 		}
 	case *plan.DeltaScan:
 		return short("a state", deltaShared(op))
-	case *plan.MatMul, *plan.HeadMatMul, *plan.RopeOp, *plan.StoreKV, *plan.Act, *plan.GLU, *plan.Gate, *plan.Add, *plan.Scale,
+	case *plan.MatMul, *plan.HeadMatMul, *plan.RopeOp, *plan.StoreKV, *plan.Act, *plan.GLU, *plan.Gate, *plan.Add,
+		*plan.Scale,
 		*plan.SoftCap, *plan.PosScale, *plan.Clamp, *plan.CopyHeads, *plan.Copy, *plan.ShortConv, *plan.Decay, *plan.Gather:
 	default:
 		return fmt.Errorf("there is no kernel for it")

@@ -10,9 +10,12 @@ import (
 
 // The packed form of weights, which kernels/matmul_quant.cu and matmul_float.cu read.
 //
-// Block-quantized: groups of 16 rows, a group in units of 256 weights of each row. A unit holds planes, each in the order of the
-// tensor cores' A fragments: for a block of 32, lane 4g+t has 4 words of 4 weights, which are rows g, g+8, g, g+8 at 4t, 4t,
-// 16+4t, 16+4t. Then comes a word of scales for each of 8 pairs of rows (g, g+8) and of 8 blocks, [8][8]; then minimums in the
+// Block-quantized: groups of 16 rows, a group in units of 256 weights of each row. A unit holds planes, each in the
+// order of the
+// tensor cores' A fragments: for a block of 32, lane 4g+t has 4 words of 4 weights, which are rows g, g+8, g, g+8 at
+// 4t, 4t,
+// 16+4t, 16+4t. Then comes a word of scales for each of 8 pairs of rows (g, g+8) and of 8 blocks, [8][8]; then minimums
+// in the
 // same order, or scales of scales and of minimums, a word for each pair of rows.
 //
 // Float: groups of 32 rows, [K/V][32][V] where V numbers are 16 bytes.
@@ -65,28 +68,49 @@ func (p *packing) unitBytes() int {
 
 var packings = map[quant.Type]*packing{
 	quant.Q4_0: {
-		nibbles: true, pairs: -1, singles: -1, source: 8 * 18, expand: expandNibbles(18, 2, -1), scales: blockScale(18, false),
+		nibbles: true, pairs: -1, singles: -1, source: 8 * 18, expand: expandNibbles(18, 2, -1), scales: blockScale(18,
+			false),
 	},
 	quant.Q4_1: {
-		nibbles: true, pairs: -1, singles: -1, source: 8 * 20, mins: true, expand: expandNibbles(20, 4, -1), scales: blockScale(20, true),
+		nibbles: true, pairs: -1, singles: -1, source: 8 * 20, mins: true, expand: expandNibbles(20, 4, -1),
+		scales: blockScale(20, true),
 	},
 	quant.Q5_0: {
 		nibbles: true, pairs: -1, singles: 4, source: 8 * 22, expand: expandNibbles(22, 6, 2), scales: blockScale(22, false),
 	},
 	quant.Q5_1: {
-		nibbles: true, pairs: -1, singles: 4, source: 8 * 24, mins: true, expand: expandNibbles(24, 8, 4), scales: blockScale(24, true),
+		nibbles: true, pairs: -1, singles: 4, source: 8 * 24, mins: true, expand: expandNibbles(24, 8, 4),
+		scales: blockScale(24, true),
 	},
 	quant.Q8_0: {bytes: true, pairs: -1, singles: -1, source: 8 * 34, expand: expandBytes, scales: blockScale(34, false)},
 	quant.IQ4_NL: {
-		nibbles: true, pairs: -1, singles: -1, source: 8 * 18, expand: expandNibbles(18, 2, -1), scales: blockScale(18, false),
+		nibbles: true, pairs: -1, singles: -1, source: 8 * 18, expand: expandNibbles(18, 2, -1), scales: blockScale(18,
+			false),
 	},
-	quant.MXFP4:  {nibbles: true, pairs: -1, singles: -1, source: 8 * 17, expand: expandNibbles(17, 1, -1), scales: scaleMXFP4},
-	quant.IQ4_XS: {nibbles: true, pairs: -1, singles: -1, source: 136, super: 1, expand: expandIQ4XS, scales: scalesIQ4XS, head: headAt(0, -1)},
-	quant.Q2_K:   {pairs: 0, singles: -1, source: 84, super: 2, expand: expandQ2K, scales: scalesQ2K, head: headAt(80, 82)},
-	quant.Q3_K:   {pairs: 0, singles: 2, source: 110, super: 1, expand: expandQ3K, scales: scalesQ3K, head: headAt(108, -1)},
-	quant.Q4_K:   {nibbles: true, pairs: -1, singles: -1, source: 144, super: 2, expand: expandQ4K, scales: scalesQ4K, head: headAt(0, 2)},
-	quant.Q5_K:   {nibbles: true, pairs: -1, singles: 4, source: 176, super: 2, expand: expandQ5K, scales: scalesQ4K, head: headAt(0, 2)},
-	quant.Q6_K:   {nibbles: true, pairs: 4, singles: -1, source: 210, super: 1, expand: expandQ6K, scales: scalesQ6K, head: headAt(208, -1)},
+	quant.MXFP4: {
+		nibbles: true, pairs: -1, singles: -1, source: 8 * 17, expand: expandNibbles(17, 1, -1),
+		scales: scaleMXFP4,
+	},
+	quant.IQ4_XS: {
+		nibbles: true, pairs: -1, singles: -1, source: 136, super: 1, expand: expandIQ4XS, scales: scalesIQ4XS,
+		head: headAt(0, -1),
+	},
+	quant.Q2_K: {pairs: 0, singles: -1, source: 84, super: 2, expand: expandQ2K, scales: scalesQ2K, head: headAt(80,
+		82)},
+	quant.Q3_K: {pairs: 0, singles: 2, source: 110, super: 1, expand: expandQ3K, scales: scalesQ3K, head: headAt(108,
+		-1)},
+	quant.Q4_K: {
+		nibbles: true, pairs: -1, singles: -1, source: 144, super: 2, expand: expandQ4K, scales: scalesQ4K,
+		head: headAt(0, 2),
+	},
+	quant.Q5_K: {
+		nibbles: true, pairs: -1, singles: 4, source: 176, super: 2, expand: expandQ5K, scales: scalesQ4K,
+		head: headAt(0, 2),
+	},
+	quant.Q6_K: {
+		nibbles: true, pairs: 4, singles: -1, source: 210, super: 1, expand: expandQ6K, scales: scalesQ6K,
+		head: headAt(208, -1),
+	},
 }
 
 func floatBytes(t quant.Type) int {
@@ -236,7 +260,8 @@ func (p *packing) packPlanes(unit []byte, raw *[groupRows][unitWeights]byte) {
 	}
 }
 
-// expandNibbles is for blocks of 32 whose low nibbles are the first half; fifth is where 4 bytes of fifth bits lie, or -1.
+// expandNibbles is for blocks of 32 whose low nibbles are the first half; fifth is where 4 bytes of fifth bits lie, or
+// -1.
 func expandNibbles(block, at, fifth int) func(raw *[unitWeights]byte, src []byte, n int) {
 	return func(raw *[unitWeights]byte, src []byte, n int) {
 		const low = 0x0f0f0f0f0f0f0f0f

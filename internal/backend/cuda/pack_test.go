@@ -10,7 +10,8 @@ import (
 	"github.com/baleenrun/baleen/internal/quant"
 )
 
-// TestPackedWeightsAreTheSource: every weight of every format comes back from the order of the tensor cores, with whole groups
+// TestPackedWeightsAreTheSource: every weight of every format comes back from the order of the tensor cores, with whole
+// groups
 // and units and with parts of them.
 func TestPackedWeightsAreTheSource(t *testing.T) {
 	for typ := range packings {
@@ -69,8 +70,9 @@ func randomBlocks(t quant.Type, n int) []byte {
 	}
 	size, _ := t.RowBytes(t.BlockSize())
 	halfs := map[quant.Type][]int{
-		quant.Q4_0: {0}, quant.Q4_1: {0, 2}, quant.Q5_0: {0}, quant.Q5_1: {0, 2}, quant.Q8_0: {0}, quant.IQ4_NL: {0}, quant.IQ4_XS: {0},
-		quant.Q2_K: {80, 82}, quant.Q3_K: {108}, quant.Q4_K: {0, 2}, quant.Q5_K: {0, 2}, quant.Q6_K: {208},
+		quant.Q4_0: {0}, quant.Q4_1: {0, 2}, quant.Q5_0: {0}, quant.Q5_1: {0, 2}, quant.Q8_0: {0}, quant.IQ4_NL: {0},
+		quant.IQ4_XS: {0},
+		quant.Q2_K:   {80, 82}, quant.Q3_K: {108}, quant.Q4_K: {0, 2}, quant.Q5_K: {0, 2}, quant.Q6_K: {208},
 	}[t]
 	for at := 0; at < n; at += size {
 		for _, h := range halfs {

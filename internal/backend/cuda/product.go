@@ -13,7 +13,8 @@ import (
 // maxTogether is how many matrices one launch multiplies by.
 const maxTogether = 4
 
-// productShared is the shared memory that a product needs at least, for so many columns (float) or tiles of columns (quantized).
+// productShared is the shared memory that a product needs at least, for so many columns (float) or tiles of columns
+// (quantized).
 func productShared(t quant.Type, k, n int) int {
 	segments := (k + 511) / 512
 	if floatBytes(t) > 0 {
@@ -44,7 +45,8 @@ func fewShared(t quant.Type, segments, tiles, warps int) int {
 	return warps*stages(t)*packings[t].unitBytes() + 2*segments*tiles*512
 }
 
-// manyShared is the shared memory of a product with many columns: activations of half a unit and units of weights, twice.
+// manyShared is the shared memory of a product with many columns: activations of half a unit and units of weights,
+// twice.
 func manyShared(t quant.Type, s shape) int {
 	const half, tiles = 4, 8
 	act := half * tiles * (256 + 64)
@@ -55,7 +57,8 @@ func manyShared(t quant.Type, s shape) int {
 	return 2*act + 2*s.groups*packings[t].unitBytes()
 }
 
-// fewWarps chooses the number of warps that share a group's segments: as many as fit, up to 8, with the least left over.
+// fewWarps chooses the number of warps that share a group's segments: as many as fit, up to 8, with the least left
+// over.
 // 0: not even one fits.
 func fewWarps(t quant.Type, segments, tiles, limit int) int {
 	best, rounds := 0, 0
@@ -70,7 +73,8 @@ func fewWarps(t quant.Type, segments, tiles, limit int) int {
 	return best
 }
 
-// fewBlocks is how many blocks of threads go through the groups of rows: what a device holds at once, each with as much to do.
+// fewBlocks is how many blocks of threads go through the groups of rows: what a device holds at once, each with as much
+// to do.
 func fewBlocks(groups, others, warps, shared, cores int) int {
 	const warpsOfCore, sharedOfCore = 16, 220 << 10
 	each := max(1, min(warpsOfCore/warps, sharedOfCore/shared))
@@ -173,7 +177,8 @@ func (c *compiler) headMatMul(o *plan.HeadMatMul) error {
 		p.headTiles = (c.opt.MaxRows + tileCols - 1) / tileCols
 		p.q = c.quantizedAt(c.act)
 		q := &kernels.HeadQuantize{
-			Rows: count, X: x, Q: p.q, Stride: xStride, HeadStride: int32(o.InStride), Off: int32(o.InOff), K: int32(w.K), Tiles: int32(p.headTiles),
+			Rows: count, X: x, Q: p.q, Stride: xStride, HeadStride: int32(o.InStride), Off: int32(o.InOff), K: int32(w.K),
+			Tiles: int32(p.headTiles),
 		}
 		l, err := c.launcher("elementwise", "quantize_heads", unsafe.Pointer(q))
 		if err != nil {
@@ -196,7 +201,10 @@ func (c *compiler) headMatMul(o *plan.HeadMatMul) error {
 
 // product adds the launch.
 func (c *compiler) product(p *product) error {
-	c.opName = fmt.Sprintf("%v %d x %d", p.t, p.groups*map[bool]int{true: floatRows, false: groupRows}[floatBytes(p.t) > 0], p.k)
+	c.opName = fmt.Sprintf("%v %d x %d", p.t, p.groups*map[bool]int{
+		true:  floatRows,
+		false: groupRows,
+	}[floatBytes(p.t) > 0], p.k)
 	if floatBytes(p.t) > 0 {
 		return c.floatProduct(p)
 	}
@@ -205,7 +213,8 @@ func (c *compiler) product(p *product) error {
 
 func (c *compiler) floatProduct(p *product) error {
 	a := &kernels.FloatProduct{
-		Cols: p.counter, Expert: p.expert, M: p.m, X: p.x, MatrixBytes: p.matrixBytes, XStride: int32(p.xStride), K: int32(p.k), N: int32(len(p.ws)),
+		Cols: p.counter, Expert: p.expert, M: p.m, X: p.x, MatrixBytes: p.matrixBytes, XStride: int32(p.xStride),
+		K: int32(p.k), N: int32(len(p.ws)),
 		HeadX: int32(p.headInput), HeadY: int32(p.headOut),
 	}
 	one, err := c.launcher(unitOf(p.t), "float_1", unsafe.Pointer(a))
@@ -297,7 +306,8 @@ func shapeFor(t quant.Type, columns, groups, segments, cores, shared int) shape 
 func (c *compiler) quantProduct(p *product) error {
 	segments := (p.k + 511) / 512
 	base := kernels.QuantProduct{
-		Cols: p.counter, Expert: p.expert, M: p.m, Q: p.q, MatrixBytes: p.matrixBytes, Blocks: int32(roundUp(p.k/32, unitWeights/32)), N: int32(len(p.ws)),
+		Cols: p.counter, Expert: p.expert, M: p.m, Q: p.q, MatrixBytes: p.matrixBytes, Blocks: int32(roundUp(p.k/32,
+			unitWeights/32)), N: int32(len(p.ws)),
 		HeadTiles: int32(p.headTiles), HeadY: int32(p.headOut),
 	}
 	if p.sum != nil {
@@ -373,7 +383,8 @@ func (c *compiler) experts(o *plan.Experts) error {
 	ids, weights := uint64(c.at(c.routes[o.Route].ids)), uint64(c.exec.at(c.routes[o.Route].weights))
 	at := func(off int64) uint64 { return uint64(c.at(off)) }
 	sorted := &kernels.Sort{
-		Rows: count, IDs: ids, Col: at(x.col), Slot: at(x.slot), Expert: at(x.expert), Tiles: at(x.tiles), TopK: int32(r.TopK), Experts: int32(r.Experts),
+		Rows: count, IDs: ids, Col: at(x.col), Slot: at(x.slot), Expert: at(x.expert), Tiles: at(x.tiles),
+		TopK: int32(r.TopK), Experts: int32(r.Experts),
 	}
 	sort, err := c.launcher("experts", "sort_slots", unsafe.Pointer(sorted))
 	if err != nil {
@@ -388,7 +399,8 @@ func (c *compiler) experts(o *plan.Experts) error {
 	gate, up, down := &c.plan.Weights[o.Gate], &c.plan.Weights[o.Up], &c.plan.Weights[o.Down]
 	columns := func(b bucket) int { return tileCols * maxTiles(most(b)*r.TopK, r.Experts) }
 	common := kernels.Expert{
-		Cols: at(x.tiles) + 4, Slot: at(x.slot), Col: at(x.col), Expert: at(x.expert), IDs: ids, Weights: weights, TopK: int32(r.TopK),
+		Cols: at(x.tiles) + 4, Slot: at(x.slot), Col: at(x.col), Expert: at(x.expert), IDs: ids, Weights: weights,
+		TopK: int32(r.TopK),
 		Kind: int32(o.Kind), Limit: o.Limit, Alpha: o.Alpha,
 	}
 	if o.WeightInput {
@@ -422,7 +434,8 @@ func (c *compiler) experts(o *plan.Experts) error {
 	multiply := func(q quantized, input int64, k int, ws []plan.WeightID, outs []int64) error {
 		for first := 0; first < len(ws); {
 			p := &product{
-				counter: at(x.tiles) + 4, most: columns, expert: at(x.expert), heads: 1, q: c.quantizedAt(q), x: at(input), xStride: k,
+				counter: at(x.tiles) + 4, most: columns, expert: at(x.expert), heads: 1, q: c.quantizedAt(q), x: at(input),
+				xStride: k,
 			}
 			for ; first < len(ws); first++ {
 				w := &c.plan.Weights[ws[first]]
@@ -443,7 +456,8 @@ func (c *compiler) experts(o *plan.Experts) error {
 		return err
 	}
 	mid := common
-	mid.X, mid.U, mid.Width, mid.Bias, mid.Bias2 = at(x.gate), at(x.up), int32(gate.Rows), c.vector(o.GateB), c.vector(o.UpB)
+	mid.X, mid.U, mid.Width, mid.Bias, mid.Bias2 = at(x.gate), at(x.up), int32(gate.Rows), c.vector(o.GateB),
+		c.vector(o.UpB)
 	if floatBytes(down.Type) > 0 {
 		mid.Out = at(x.floatMid)
 	} else {

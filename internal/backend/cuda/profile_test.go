@@ -57,7 +57,8 @@ func (b *big) ones(n int) plan.VectorID {
 // llama8B is the shape of Llama 3.1 8B, in Q4_K_M's mixture or in one format.
 func llama8B(mixed bool, t quant.Type, layers, context int) *plan.Plan {
 	const width, ff, heads, kv, dim, vocab = 4096, 14336, 32, 8, 128, 128256
-	b := &big{&plan.Plan{Family: "llama", Vocab: vocab, Context: context}, map[string][]byte{}, rand.New(rand.NewPCG(1, 2))}
+	b := &big{&plan.Plan{Family: "llama", Vocab: vocab, Context: context}, map[string][]byte{}, rand.New(rand.NewPCG(1,
+		2))}
 	more := t
 	if mixed {
 		t, more = quant.Q4_K, quant.Q6_K
@@ -83,18 +84,26 @@ func llama8B(mixed bool, t quant.Type, layers, context int) *plan.Plan {
 		}
 		norm()
 		b.Ops = append(b.Ops,
-			&plan.MatMul{In: h, Out: []plan.Val{q, k, v}, W: []plan.WeightID{b.weight(t, width, width), b.weight(t, kv*dim, width), b.weight(own, kv*dim, width)}},
+			&plan.MatMul{In: h, Out: []plan.Val{q, k, v}, W: []plan.WeightID{b.weight(t, width, width), b.weight(t, kv*dim,
+				width), b.weight(own, kv*dim, width)}},
 			&plan.RopeOp{X: q, Heads: heads, HeadDim: dim}, &plan.RopeOp{X: k, Heads: kv, HeadDim: dim},
 			&plan.StoreKV{K: k, V: v, Layer: l},
 			&plan.Attention{Q: q, Out: q, Heads: heads, Layer: l, Scale: 0.088, Sinks: plan.None})
 		if l == layers-1 {
 			b.Ops = append(b.Ops, &plan.Gather{Vals: []plan.Val{x, q}})
 		}
-		b.Ops = append(b.Ops, &plan.MatMul{In: q, Out: []plan.Val{h}, W: []plan.WeightID{b.weight(t, width, width)}}, &plan.Add{In: h, Out: x, Scale: 1})
+		b.Ops = append(b.Ops, &plan.MatMul{In: q, Out: []plan.Val{h}, W: []plan.WeightID{b.weight(t, width, width)}},
+			&plan.Add{In: h, Out: x, Scale: 1})
 		norm()
-		b.Ops = append(b.Ops, &plan.MatMul{In: h, Out: []plan.Val{g, u}, W: []plan.WeightID{b.weight(t, ff, width), b.weight(t, ff, width)}},
+		b.Ops = append(b.Ops, &plan.MatMul{In: h, Out: []plan.Val{g, u}, W: []plan.WeightID{
+			b.weight(t, ff, width),
+			b.weight(t, ff, width),
+		}},
 			&plan.GLU{Gate: g, Up: u, Out: g, Kind: plan.ActSiLU},
-			&plan.MatMul{In: g, Out: []plan.Val{h}, W: []plan.WeightID{b.weight(own, width, ff)}}, &plan.Add{In: h, Out: x, Scale: 1})
+			&plan.MatMul{In: g, Out: []plan.Val{h}, W: []plan.WeightID{b.weight(own, width, ff)}}, &plan.Add{
+				In: h, Out: x,
+				Scale: 1,
+			})
 	}
 	norm()
 	b.Ops = append(b.Ops, &plan.MatMul{In: h, Out: []plan.Val{logits}, W: []plan.WeightID{b.weight(more, vocab, width)}})
@@ -102,7 +111,8 @@ func llama8B(mixed bool, t quant.Type, layers, context int) *plan.Plan {
 	return b.Plan
 }
 
-// TestProfile measures steps of a model of 8 billion weights and what their launches take, each kind by itself. It wants a
+// TestProfile measures steps of a model of 8 billion weights and what their launches take, each kind by itself. It
+// wants a
 // device and BALEEN_PROFILE: a list of rows:position, such as 1:100,512:0.
 func TestProfile(t *testing.T) {
 	what := os.Getenv("BALEEN_PROFILE")
@@ -130,7 +140,8 @@ func TestProfile(t *testing.T) {
 	defer x.Close()
 	after, _, _ := d.Free()
 	promised := m.Weights + m.Scratch + 6000*m.Page[0]
-	fmt.Printf("loaded in %v; %.3f GB promised, %.3f GB taken\n", time.Since(began), float64(promised)/1e9, float64(free-after)/1e9)
+	fmt.Printf("loaded in %v; %.3f GB promised, %.3f GB taken\n", time.Since(began), float64(promised)/1e9,
+		float64(free-after)/1e9)
 	e := x.(*exec)
 	for _, w := range strings.Split(what, ",") {
 		rows, pos, _ := strings.Cut(w, ":")
@@ -200,7 +211,8 @@ func profile(t *testing.T, e *exec, rows, pos int) {
 		return took
 	}
 	launches := timed(func() error { return e.run(key) }, n)
-	fmt.Printf("\n%d rows at %d: step %v = %.0f t/s; launches alone %v, %d passes\n", rows, pos, whole, float64(rows)/whole.Seconds(), launches, len(e.passes))
+	fmt.Printf("\n%d rows at %d: step %v = %.0f t/s; launches alone %v, %d passes\n", rows, pos, whole,
+		float64(rows)/whole.Seconds(), launches, len(e.passes))
 	kinds := map[string][]pass{}
 	for _, p := range e.passes {
 		kinds[p.op] = append(kinds[p.op], p)
@@ -231,6 +243,7 @@ func profile(t *testing.T, e *exec, rows, pos int) {
 	sort.Slice(names, func(i, j int) bool { return took[names[i]] > took[names[j]] })
 	for _, name := range names {
 		ps := kinds[name]
-		fmt.Printf("  %-40s %4d  %9.1f us  %7.2f us each\n", name, len(ps), float64(took[name].Nanoseconds())/1e3, float64(took[name].Nanoseconds())/1e3/float64(len(ps)))
+		fmt.Printf("  %-40s %4d  %9.1f us  %7.2f us each\n", name, len(ps), float64(took[name].Nanoseconds())/1e3,
+			float64(took[name].Nanoseconds())/1e3/float64(len(ps)))
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/baleenrun/baleen/internal/plan"
 )
 
-// stageBytes is the size of a buffer in which packed weights wait for their copy to the device. There are two: one is packed
+// stageBytes is the size of a buffer in which packed weights wait for their copy to the device. There are two: one is
+// packed
 // into while the other is copied.
 const stageBytes = 64 << 20
 

@@ -1,4 +1,5 @@
-// Package device opens backends by name and chooses the one for a plan. It knows which backends this program has; it knows
+// Package device opens backends by name and chooses the one for a plan. It knows which backends this program has; it
+// knows
 // nothing of how they work, nor of models and requests.
 package device
 
@@ -49,8 +50,10 @@ func split(name string, kinds []kind) (of string, number int, err error) {
 	return of, 0, nil
 }
 
-// For returns the backend that the options choose for a plan. A device that is named must be there and execute all of the plan;
-// where none is named, one that is not there, cannot execute the plan or has too little memory leaves it to the processor.
+// For returns the backend that the options choose for a plan. A device that is named must be there and execute all of
+// the plan;
+// where none is named, one that is not there, cannot execute the plan or has too little memory leaves it to the
+// processor.
 func For(p *plan.Plan, o Options) (backend.Backend, error) { return choose(p, o, kinds) }
 
 func choose(p *plan.Plan, o Options, kinds []kind) (backend.Backend, error) {
@@ -76,12 +79,14 @@ func choose(p *plan.Plan, o Options, kinds []kind) (backend.Backend, error) {
 	return host, nil
 }
 
-// suits reports whether a device executes all of a plan and has room for its weights and a sequence of the full context.
+// suits reports whether a device executes all of a plan and has room for its weights and a sequence of the full
+// context.
 func suits(d backend.Device, p *plan.Plan, o Options) bool {
 	if d.Supports(p) != nil {
 		return false
 	}
-	mem, err := d.Memory(p, backend.Options{KV: o.KV, MaxRows: 512, MaxSeqs: 1, MaxOut: 1, Pages: make([]int, len(p.Groups))})
+	mem, err := d.Memory(p, backend.Options{KV: o.KV, MaxRows: 512, MaxSeqs: 1, MaxOut: 1, Pages: make([]int,
+		len(p.Groups))})
 	if err != nil {
 		return false
 	}

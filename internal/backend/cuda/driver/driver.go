@@ -1,7 +1,9 @@
 //go:build ((linux && (amd64 || arm64)) || (windows && amd64)) && !nocuda
 
-// Package driver calls NVIDIA's driver library, which is opened at run time, without cgo. A Context is one thread of the
-// system that talks to one device: everything that is done with it runs there. The package knows memory, modules, launches and
+// Package driver calls NVIDIA's driver library, which is opened at run time, without cgo. A Context is one thread of
+// the
+// system that talks to one device: everything that is done with it runs there. The package knows memory, modules,
+// launches and
 // graphs; it knows nothing of plans.
 package driver
 
@@ -25,7 +27,8 @@ var functions = []string{
 	"cuDeviceTotalMem_v2", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent",
 	"cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuMemHostAlloc", "cuMemFreeHost",
 	"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",
-	"cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize", "cuModuleLoadData", "cuModuleUnload", "cuModuleGetFunction",
+	"cuStreamCreate", "cuStreamDestroy_v2", "cuStreamSynchronize", "cuModuleLoadData", "cuModuleUnload",
+	"cuModuleGetFunction",
 	"cuLaunchKernel", "cuLaunchKernelEx", "cuFuncSetAttribute", "cuGetErrorName", "cuGetErrorString",
 	"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy",
 	"cuGraphDestroy", "cuLinkCreate_v2", "cuLinkAddData_v2", "cuLinkComplete", "cuLinkDestroy",
@@ -165,7 +168,8 @@ func (l *library) info(i int) (Info, error) {
 	return in, nil
 }
 
-// never is false. That it could be true makes the compiler put what addr is given into the heap, where it stays while the driver
+// never is false. That it could be true makes the compiler put what addr is given into the heap, where it stays while
+// the driver
 // writes to it: a goroutine's stack may move.
 var (
 	never bool
@@ -182,7 +186,8 @@ func addr[T any](p *T) uintptr {
 // A Ptr is an address of the device's memory.
 type Ptr uint64
 
-// A Context is a thread that talks to a device, with a stream of its own. Its methods other than Do and Close are called
+// A Context is a thread that talks to a device, with a stream of its own. Its methods other than Do and Close are
+// called
 // inside Do only.
 type Context struct {
 	l      *library
@@ -394,7 +399,8 @@ func (c *Context) Build(ptx []byte) ([]byte, error) {
 	defer c.l.call("cuLinkDestroy", link) //nolint:errcheck // nothing is left to be done
 	src, name := append(append([]byte(nil), ptx...), 0), []byte("kernels\x00")
 	const isPTX = 1
-	if err := c.l.call("cuLinkAddData_v2", link, isPTX, addr(&src[0]), uintptr(len(src)), addr(&name[0]), 0, 0, 0); err != nil {
+	if err := c.l.call("cuLinkAddData_v2", link, isPTX, addr(&src[0]), uintptr(len(src)), addr(&name[0]), 0, 0,
+		0); err != nil {
 		return nil, fail(err)
 	}
 	if err := c.l.call("cuLinkComplete", link, addr(&c.word), addr(&c.word2)); err != nil {
@@ -451,7 +457,8 @@ func (m *Module) Function(name string, shared int) (*Function, error) {
 	return f, nil
 }
 
-// Early lets launches begin while those before them end, on devices of capability 9.0 and drivers that record such launches:
+// Early lets launches begin while those before them end, on devices of capability 9.0 and drivers that record such
+// launches:
 // every kernel waits by itself before it uses what others made.
 func (c *Context) Early(in Info) bool {
 	c.early = in.Capability >= 90 && in.Driver >= 12030
@@ -469,10 +476,12 @@ func (f *Function) Launch(gx, gy, gz, threads, shared int, params unsafe.Pointer
 			grid: [3]uint32{uint32(gx), uint32(gy), uint32(gz)}, block: [3]uint32{uint32(threads), 1, 1}, shared: uint32(shared),
 			stream: c.stream, attrs: unsafe.Pointer(&c.attr), count: 1,
 		}
-		r, _, _ := purego.SyscallN(f.launchEx, uintptr(unsafe.Pointer(&c.config)), f.handle, uintptr(unsafe.Pointer(&c.params[0])), 0)
+		r, _, _ := purego.SyscallN(f.launchEx, uintptr(unsafe.Pointer(&c.config)), f.handle,
+			uintptr(unsafe.Pointer(&c.params[0])), 0)
 		return f.answer(r, gx, gy, gz, threads, shared)
 	}
-	r, _, _ := purego.SyscallN(f.launch, f.handle, uintptr(gx), uintptr(gy), uintptr(gz), uintptr(threads), 1, 1, uintptr(shared),
+	r, _, _ := purego.SyscallN(f.launch, f.handle, uintptr(gx), uintptr(gy), uintptr(gz), uintptr(threads), 1, 1,
+		uintptr(shared),
 		c.stream, uintptr(unsafe.Pointer(&c.params[0])), 0)
 	return f.answer(r, gx, gy, gz, threads, shared)
 }

@@ -1,6 +1,7 @@
 package kernels
 
-// The parameters of kernels, as their sources declare them; a test compares the sizes. Ptr is an address of the device's memory.
+// The parameters of kernels, as their sources declare them; a test compares the sizes. Ptr is an address of the
+// device's memory.
 type Ptr = uint64
 
 // Quantized is where quantized activations lie.

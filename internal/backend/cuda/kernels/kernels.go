@@ -1,4 +1,5 @@
-// Package kernels holds the CUDA kernels as PTX, made from the sources beside it, and the structures of their parameters. It
+// Package kernels holds the CUDA kernels as PTX, made from the sources beside it, and the structures of their
+// parameters. It
 // knows nothing of plans or of the driver.
 package kernels
 
@@ -47,7 +48,8 @@ var Units = []Unit{
 // Images are the architectures that every unit is compiled for: a device takes the last one that it is not older than.
 var Images = []int{80, 90}
 
-// Options are what the sources are compiled with, beside the architecture and their definition: every operation rounds as it is
+// Options are what the sources are compiled with, beside the architecture and their definition: every operation rounds
+// as it is
 // written.
 var Options = []string{"-std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"}
 

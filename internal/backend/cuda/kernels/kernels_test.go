@@ -36,12 +36,15 @@ func TestCodeBelongsToSource(t *testing.T) {
 // TestParametersHaveTheKernelsSize compares the structures in Go with what the compiler made of those in the sources.
 func TestParametersHaveTheKernelsSize(t *testing.T) {
 	sizes := map[string]uintptr{
-		"elementwise": unsafe.Sizeof(Element{}), "quantize_heads": unsafe.Sizeof(HeadQuantize{}), "norm": unsafe.Sizeof(Norm{}),
+		"elementwise": unsafe.Sizeof(Element{}), "quantize_heads": unsafe.Sizeof(HeadQuantize{}),
+		"norm": unsafe.Sizeof(Norm{}),
 		"rope": unsafe.Sizeof(Rope{}), "gather": unsafe.Sizeof(Gather{}),
-		"store": unsafe.Sizeof(Store{}), "rope_store_f16": unsafe.Sizeof(RopeStore{}), "rope_store_f32": unsafe.Sizeof(RopeStore{}), "attend": unsafe.Sizeof(Attend{}),
+		"store": unsafe.Sizeof(Store{}), "rope_store_f16": unsafe.Sizeof(RopeStore{}),
+		"rope_store_f32": unsafe.Sizeof(RopeStore{}), "attend": unsafe.Sizeof(Attend{}),
 		"route": unsafe.Sizeof(Route{}), "sort": unsafe.Sizeof(Sort{}), "expert": unsafe.Sizeof(Expert{}),
 		"short": unsafe.Sizeof(Conv{}), "delta": unsafe.Sizeof(Delta{}),
-		"float": unsafe.Sizeof(FloatProduct{}), "one": unsafe.Sizeof(QuantProduct{}), "few": unsafe.Sizeof(QuantProduct{}), "many": unsafe.Sizeof(QuantProduct{}),
+		"float": unsafe.Sizeof(FloatProduct{}), "one": unsafe.Sizeof(QuantProduct{}), "few": unsafe.Sizeof(QuantProduct{}),
+		"many":  unsafe.Sizeof(QuantProduct{}),
 		"split": unsafe.Sizeof(QuantProduct{}), "sum": unsafe.Sizeof(QuantProduct{}),
 	}
 	entry := regexp.MustCompile(`\.entry (\w+)\(\s*\.param \.align \d+ \.b8 \w+\[(\d+)\]`)
