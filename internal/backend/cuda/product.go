@@ -30,6 +30,8 @@ func floatShared(segments, columns, warps int) int {
 }
 
 // stages is how many units each warp of a product with few columns has in shared memory, as in matmul_quant.cu.
+//
+// RATIONALE: Why does each warp fetch its own weights ahead?
 func stages(t quant.Type) int {
 	switch n := packings[t].unitBytes(); {
 	case n <= 2560:
@@ -211,6 +213,9 @@ func (c *compiler) product(p *product) error {
 	return c.quantProduct(p)
 }
 
+// floatProduct adds a launch of a product with float weights.
+//
+// RATIONALE: Why do CUDA kernels keep the CPU's chains for float weights too?
 func (c *compiler) floatProduct(p *product) error {
 	a := &kernels.FloatProduct{
 		Cols: p.counter, Expert: p.expert, M: p.m, X: p.x, MatrixBytes: p.matrixBytes, XStride: int32(p.xStride),

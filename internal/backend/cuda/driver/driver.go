@@ -460,6 +460,8 @@ func (m *Module) Function(name string, shared int) (*Function, error) {
 // Early lets launches begin while those before them end, on devices of capability 9.0 and drivers that record such
 // launches:
 // every kernel waits by itself before it uses what others made.
+//
+// RATIONALE: Why may a kernel begin before the one before it ends?
 func (c *Context) Early(in Info) bool {
 	c.early = in.Capability >= 90 && in.Driver >= 12030
 	const programmaticSerialization = 6
