@@ -2,9 +2,11 @@ package grammar
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/baleenrun/baleen/internal/grammar/regular"
+	"github.com/baleenrun/baleen/internal/grammar/schema"
 )
 
 // A term is what a rule consists of, before it is compiled.
@@ -26,6 +28,7 @@ const (
 	tRegex
 	tRule
 	tRepeat
+	tValue // JSON of the schema's node that rule says
 )
 
 // ruleMachine reads texts of rules. One frame of the stack is one rule that is being read, at a set of places.
@@ -33,6 +36,7 @@ type ruleMachine struct {
 	names  []string
 	starts []int32
 	ends   []int32
+	schema *schema.Schema // of JSON values among the rules; nil: there are none
 	states []ruleState
 	alive  []bool // states from which the end of their rule can be reached
 	sets   []ruleSet
@@ -43,6 +47,7 @@ type ruleState struct {
 	bytes []byteEdge
 	free  []int32
 	calls []call
+	json  []call // values: the rule is a node of the schema
 }
 
 type byteEdge struct {
@@ -58,13 +63,19 @@ type ruleSet struct {
 	accepts bool
 	only    bool   // it only accepts: returning to it is returning from it
 	calls   []call // to: the set to return to
+	json    []call // the same of values
 }
 
 const maxRuleStates = 200000
 
 // compileRules makes a grammar of rules, the first of which is a text.
 func compileRules(names []string, rules []*term) (*Grammar, error) {
-	r := &ruleMachine{names: names, setID: map[string]int32{}}
+	return compileWith(nil, Options{}, names, rules)
+}
+
+// compileWith is compileRules for rules with values of a schema among them.
+func compileWith(s *schema.Schema, o Options, names []string, rules []*term) (*Grammar, error) {
+	r := &ruleMachine{names: names, schema: s, setID: map[string]int32{}}
 	rules = inline(rules)
 	productive := make([]bool, len(rules))
 	for again := true; again; {
@@ -106,6 +117,9 @@ func compileRules(names []string, rules []*term) (*Grammar, error) {
 	r.findAlive()
 	return newGrammar(func(m *machine) key {
 		m.rules = r
+		if s != nil {
+			m.json = &jsonMachine{schema: s, options: o}
+		}
 		return key{kind: kRules, a: r.set([]int32{r.starts[0]})}
 	}), nil
 }
@@ -118,6 +132,8 @@ func (t *term) productive(known []bool) bool {
 		return !t.dfa.Empty()
 	case tSet:
 		return len(t.ranges) > 0
+	case tValue:
+		return true // the schema's dead nodes read nothing
 	case tRepeat:
 		return t.min == 0 || t.subs[0].productive(known)
 	case tAlt:
@@ -132,7 +148,7 @@ func (t *term) nullable(known []bool) bool {
 		return known[t.rule]
 	case tRegex:
 		return !t.dfa.Empty() && t.dfa.Label(t.dfa.Start()) != 0
-	case tSet:
+	case tSet, tValue:
 		return false
 	case tRepeat:
 		return t.min == 0 || t.subs[0].nullable(known)
@@ -257,6 +273,12 @@ func (r *ruleMachine) add(t *term, from int32, productive, nullable []bool) (int
 		return to, nil
 	case tRegex:
 		return r.addDFA(t.dfa, from), nil
+	case tValue:
+		to := r.state()
+		if r.schema.Alive(schema.Node(t.rule)) {
+			r.states[from].json = append(r.states[from].json, call{int32(t.rule), to})
+		}
+		return to, nil
 	case tRule:
 		to := r.state()
 		if productive[t.rule] {
@@ -417,6 +439,9 @@ func (r *ruleMachine) findAlive() {
 		for _, c := range st.calls {
 			preds[c.to] = append(preds[c.to], int32(s))
 		}
+		for _, c := range st.json {
+			preds[c.to] = append(preds[c.to], int32(s))
+		}
 	}
 	r.alive = make([]bool, len(r.states))
 	queue := slices.Clone(r.ends)
@@ -452,12 +477,12 @@ func (r *ruleMachine) set(states []int32) int32 {
 	all := r.closure(states)
 	slices.Sort(all)
 	s := ruleSet{}
-	returns := map[int32][]int32{}
+	returns, behind := map[int32][]int32{}, map[int32][]int32{}
 	k := make([]byte, 0, 4*len(all))
 	for _, q := range all {
 		st := &r.states[q]
 		end := slices.Contains(r.ends, q)
-		if len(st.bytes) == 0 && len(st.calls) == 0 && !end || !r.alive[q] {
+		if len(st.bytes) == 0 && len(st.calls) == 0 && len(st.json) == 0 && !end || !r.alive[q] {
 			continue
 		}
 		s.accepts = s.accepts || end
@@ -468,25 +493,31 @@ func (r *ruleMachine) set(states []int32) int32 {
 				returns[c.rule] = append(returns[c.rule], c.to)
 			}
 		}
+		for _, c := range st.json {
+			if r.alive[c.to] {
+				behind[c.rule] = append(behind[c.rule], c.to)
+			}
+		}
 	}
 	if id, ok := r.setID[string(k)]; ok {
 		return id
 	}
 	id := int32(len(r.sets))
 	r.setID[string(k)] = id
-	s.only = s.accepts && len(s.states) == 1 && len(returns) == 0
+	s.only = s.accepts && len(s.states) == 1 && len(returns) == 0 && len(behind) == 0
 	r.sets = append(r.sets, s)
-	rules := make([]int32, 0, len(returns))
-	for rule := range returns {
-		rules = append(rules, rule)
-	}
-	slices.Sort(rules)
-	var calls []call
-	for _, rule := range rules {
-		calls = append(calls, call{rule, r.set(returns[rule])})
-	}
-	r.sets[id].calls = calls
+	calls, json := r.calls(returns), r.calls(behind)
+	r.sets[id].calls, r.sets[id].json = calls, json
 	return id
+}
+
+// calls are the sets to return to behind rules, in their order.
+func (r *ruleMachine) calls(returns map[int32][]int32) []call {
+	var out []call
+	for _, rule := range slices.Sorted(maps.Keys(returns)) {
+		out = append(out, call{rule, r.set(returns[rule])})
+	}
+	return out
 }
 
 func (r *ruleMachine) moves(m *machine, k key, b byte) []move {
@@ -502,6 +533,9 @@ func (r *ruleMachine) moves(m *machine, k key, b byte) []move {
 	var out []move
 	if len(next) > 0 {
 		out = append(out, move{to: m.intern(key{kind: kRules, a: r.set(next)})})
+	}
+	for _, c := range set.json {
+		out = m.json.begin(m, out, schema.Node(c.rule), key{kind: kRules, a: c.to}, b)
 	}
 	for _, c := range set.calls {
 		inner := m.movesAt(m.intern(key{kind: kRules, a: r.set([]int32{r.starts[c.rule]})}), b)
