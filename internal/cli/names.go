@@ -45,6 +45,7 @@ func meansFile(word string) bool {
 }
 
 // runArgs says which model and prompt the arguments mean; has is false where there is no prompt.
+// RATIONALE: Why is one word never a prompt?
 func (f *runFlags) runArgs(st *store.Store, args []string, def string) (modelArg, prompt string, has bool, err error) {
 	if f.hfRepo != "" {
 		if f.model != "" {

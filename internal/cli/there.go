@@ -34,6 +34,7 @@ var loadSettings = []string{config.Device, config.Threads, config.Context, confi
 
 // askServer finds a server of this user on this machine that has the model of spec loaded under the name that was
 // asked for. Where a setting says how the model is to be loaded, none will do.
+// RATIONALE: Why does run ask a server, and which one?
 func (a *app) askServer(ctx context.Context, name string, spec chat.Spec, f *runFlags) *there {
 	if f.noServer || !byName(name) {
 		return nil

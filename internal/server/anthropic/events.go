@@ -190,6 +190,7 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) e
 		return e
 	}
 	defer a.stream.Close()
+	// RATIONALE: Why does message_start wait for the whole prompt?
 	// message_start says what of the prompt came from the cache, which is known when all of the prompt is ready: it
 	// waits for that. Until then comments keep the line alive.
 	prompt := chat.Usage{Prompt: a.stream.PromptCount()}

@@ -46,6 +46,7 @@ type Field[T any] struct {
 type Table[T any] struct {
 	Name   string // of the object, in the reference pages
 	Fields []Field[T]
+	// RATIONALE: Why are some unknown fields refused and others taken?
 	// IgnoreUnknown accepts fields that are not declared, as the vendor's own server does; Notes names them.
 	IgnoreUnknown bool
 	// Where are JSON Schemas that say how fields depend on each other, where something else checks that: for the

@@ -20,6 +20,7 @@ type request struct {
 
 	said      []string // names of samplers; nil: all
 	indent    int      // least indentation of lines; 0: any
+	// RATIONALE: Why does llama.cpp's dialect end answers by the clock?
 	most      time.Duration
 	tokens    bool     // the answer has token ids
 	progress  bool     // reports of the prompt come in the stream
