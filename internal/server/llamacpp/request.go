@@ -18,8 +18,8 @@ type request struct {
 	list    bool           // the answer is a list: there are several prompts, or a list of one
 	stream  bool
 
-	said      []string // names of samplers; nil: all
-	indent    int      // least indentation of lines; 0: any
+	said   []string // names of samplers; nil: all
+	indent int      // least indentation of lines; 0: any
 	// RATIONALE: Why does llama.cpp's dialect end answers by the clock?
 	most      time.Duration
 	tokens    bool     // the answer has token ids
