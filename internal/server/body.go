@@ -73,7 +73,7 @@ func (c *call) readBody(r *http.Request) ([]byte, error) {
 func (c *call) readAll(body io.Reader, limit int64) ([]byte, error) {
 	var b []byte
 	for {
-		if cap(b)-len(b) < pieceBody/2 {
+		if cap(b)-len(b) < pieceBody/2 && int64(cap(b)) <= limit { // at limit+1 there is room for all that is taken
 			size := min(max(int64(cap(b))*2, pieceBody), limit+1)
 			if err := c.grow(size - int64(cap(b))); err != nil {
 				return nil, err
