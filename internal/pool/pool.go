@@ -45,10 +45,10 @@ type Pool[M Model] struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry[M]
-	retired map[*entry[M]]bool   // no longer what their keys name: they go when nobody uses them
-	heirs   map[string]*entry[M] // retired ones whose keys were not loaded again
-	used    int64                // bytes of loaded, loading and closing models
-	count   int                  // the same models, counted
+	retired map[*entry[M]]bool  // no longer what their keys name: they go when nobody uses them
+	heirs   map[string]heritage // of retired ones whose keys were not loaded again
+	used    int64               // bytes of loaded, loading and closing models
+	count   int                 // the same models, counted
 	closed  bool
 	changed chan struct{} // closed and replaced whenever a model was closed
 }
@@ -66,14 +66,20 @@ type entry[M Model] struct {
 	leases  int
 	held    int // of the leases: see Use.Held
 	waiters int
-	keep    *time.Duration // nil: the pool's
-	owner   string         // who decides how long it stays, see Use.By
-	names   []string       // by which it was asked for, the first first
-	since   time.Time      // loaded
-	used    time.Time      // last use ended or began
-	expires time.Time      // zero: never, or in use
+	heritage
+	since   time.Time // loaded
+	used    time.Time // last use ended or began
+	expires time.Time // zero: never, or in use
 	timer   *time.Timer
 	leaving bool // closed as soon as nobody uses it
+}
+
+// heritage is what the model of a key leaves to the next one, when the key has come to name another. It does not hold the
+// model, which may be large.
+type heritage struct {
+	keep  *time.Duration // nil: the pool's
+	owner string         // who decides how long it stays, see Use.By
+	names []string       // by which it was asked for, the first first
 }
 
 // ErrClosed refuses leases of a pool that is closed.
@@ -106,7 +112,7 @@ func New[M Model](o Options[M]) *Pool[M] {
 	}
 	p := &Pool[M]{
 		o: o, entries: map[string]*entry[M]{}, changed: make(chan struct{}),
-		retired: map[*entry[M]]bool{}, heirs: map[string]*entry[M]{},
+		retired: map[*entry[M]]bool{}, heirs: map[string]heritage{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -211,7 +217,7 @@ func (p *Pool[M]) retire(e *entry[M]) {
 	if p.entries[e.key] == e {
 		delete(p.entries, e.key)
 		p.retired[e] = true
-		p.heirs[e.key] = e
+		p.heirs[e.key] = e.heritage
 		p.stopTimer(e)
 		e.leaving = true
 	}
@@ -300,9 +306,9 @@ func (p *Pool[M]) enter(ctx context.Context, key string, u Use) (e *entry[M], co
 			}
 			continue
 		}
-		e := &entry[M]{key: key, ready: make(chan struct{}), waiters: 1, bytes: room, owner: u.By}
-		if old := p.heirs[key]; old != nil { // the same model to those who asked for it
-			e.owner, e.keep, e.names = old.owner, old.keep, old.names
+		e := &entry[M]{key: key, ready: make(chan struct{}), waiters: 1, bytes: room, heritage: heritage{owner: u.By}}
+		if old, ok := p.heirs[key]; ok { // the same model to those who asked for it
+			e.heritage = old
 			delete(p.heirs, key)
 		}
 		e.note(u)
