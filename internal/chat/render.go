@@ -148,6 +148,9 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	if p.tokens, err = m.Tokenizer.EncodeParts(slices.Clone(r.Before), parts, tokenizer.Options{}); err != nil {
 		return nil, err
 	}
+	if err := m.CheckIDs("said", r.Said); err != nil {
+		return nil, err
+	}
 	p.tokens = m.Tokenizer.Continue(r.Said, p.tokens)
 	if len(p.tools) > 0 && prefill == "" && !forces(r.Choice) {
 		if p.answered = toolfmt.AnsweredBy(ms); p.answered != nil {

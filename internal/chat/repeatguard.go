@@ -32,7 +32,7 @@ const (
 	askWithoutToken         // the same, without the token with which the model began
 )
 
-// newRepeatGuard returns the guard of an answer. unless it was asked for, that is one that lets everything pass.
+// newRepeatGuard returns the guard of an answer. Unless it was asked for, that is one that lets everything pass.
 func newRepeatGuard(s *Stream) repeatGuard {
 	wanted := s.svc.o.Conclude
 	if s.r.Conclude != nil {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -342,21 +341,7 @@ func (o *own) ask(r *http.Request) (*chat.Request, error) {
 	case !b.Raw && b.Prompt != "":
 		return nil, chat.Invalidf("prompt", "it has an effect with raw alone")
 	}
-	q := b.request()
-	return q, o.known(r.Context(), q)
-}
-
-// known refuses ids that the model does not have.
-func (o *own) known(ctx context.Context, q *chat.Request) error {
-	if len(q.Said) == 0 {
-		return nil
-	}
-	l, err := o.s.o.Chat.Acquire(ctx, q.Model, q.KeepAlive)
-	if err != nil {
-		return err
-	}
-	defer l.Release()
-	return l.Model.CheckIDs("said", q.Said)
+	return b.request(), nil
 }
 
 func (o *own) run(w http.ResponseWriter, r *http.Request) error {
