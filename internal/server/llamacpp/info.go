@@ -115,9 +115,10 @@ func (d *dialect) slots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := []slotOut{}
-	for i := range l.Model.Engine.Stats().Running + 1 {
+	running := l.Model.Engine.Stats().Running
+	for i := range running + 1 {
 		s := def
-		s.ID, s.Processing = i, i < l.Model.Engine.Stats().Running
+		s.ID, s.Processing = i, i < running
 		list = append(list, s)
 	}
 	return server.WriteJSON(w, http.StatusOK, list)

@@ -234,6 +234,7 @@ func TestErrors(t *testing.T) {
 		{"/completion", `{"prompt":[]}`, "invalid_request_error", "no prompt", 400},
 		{"/completion", `{"prompt":[["x"]]}`, "invalid_request_error", "prompt", 400},
 		{"/completion", `{"prompt":"x","grammar":"root ::= b"}`, "invalid_request_error", "grammar", 400},
+		{"/completion", `{"prompt":"x","grammar":"root ::= \"a\"","json_schema":{}}`, "invalid_request_error", "held to grammar already", 400},
 		{"/completion", `{"prompt":"x","mirostat":2}`, "invalid_request_error", "mirostat", 400},
 		{"/completion", `{"prompt":"x","logit_bias":[["Hello",1]]}`, "invalid_request_error", "logit_bias[0][0]", 400},
 		{"/completion", `{"prompt":"x","logit_bias":[[1,true]]}`, "invalid_request_error", "logit_bias[0][1]", 400},

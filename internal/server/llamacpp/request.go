@@ -143,14 +143,13 @@ func runFields() []fields.Field[request] {
 		refused("ignore_eos", "answers end where the model ends them", "false"),
 		refused("post_sampling_probs", "probabilities are the model's own", "false"),
 		honoured("grammar", fields.String(), "a grammar in GBNF that the answer is held to", func(q *request, v fields.Value) error {
-			if v.String() != "" {
-				q.chat.Format = chat.Format{Kind: chat.GrammarFormat, Text: v.String(), Field: v.Path}
+			if v.String() == "" {
+				return nil
 			}
-			return nil
+			return q.hold(chat.Format{Kind: chat.GrammarFormat, Text: v.String(), Field: v.Path})
 		}),
 		honoured("json_schema", fields.Object("JSON Schema"), "what the answer is held to; one that cannot be enforced exactly is refused", func(q *request, v fields.Value) error {
-			q.chat.Format = chat.Format{Kind: chat.SchemaFormat, Schema: v.Raw, Field: v.Path}
-			return nil
+			return q.hold(chat.Format{Kind: chat.SchemaFormat, Schema: v.Raw, Field: v.Path})
 		}),
 		refused("lora", "there are no adapters", "[]"),
 	}
@@ -162,6 +161,15 @@ var (
 		"type": "array", "minItems": 2, "maxItems": 2, "prefixItems": []any{map[string]any{"type": "integer", "minimum": 0, "maximum": math.MaxInt32}, biasValue},
 	}
 )
+
+// hold sets what the answer is held to; there is room for one.
+func (q *request) hold(f chat.Format) error {
+	if q.chat.Format.Kind != "" {
+		return chat.Invalidf(f.Field, "the answer is held to %s already: send one of them", q.chat.Format.Field)
+	}
+	q.chat.Format = f
+	return nil
+}
 
 func (q *request) bound(v fields.Value) error {
 	n := v.Truncated()
