@@ -166,10 +166,10 @@ func (m Message) internal(at string) (chat.Message, error) {
 	case m.Role != RoleTool && (m.CallID != "" || m.Tool != "" || m.Failed):
 		return c, wrong(at+".call_id", "a message of role %s is no result of a call", m.Role)
 	}
-	for field, text := range map[string]string{
-		"content": m.Content, "reasoning": m.Reasoning, "tool": m.Tool, "call_id": m.CallID,
+	for _, f := range []struct{ name, text string }{
+		{"content", m.Content}, {"reasoning", m.Reasoning}, {"tool", m.Tool}, {"call_id", m.CallID},
 	} {
-		if err := isText(at+"."+field, text); err != nil {
+		if err := isText(at+"."+f.name, f.text); err != nil {
 			return c, err
 		}
 	}

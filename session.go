@@ -199,6 +199,10 @@ func (t *turn) makeRoom(ctx context.Context) bool {
 		free = t.s.model.info.Context / 8
 	}
 	kept, dropped, err := t.s.model.trim(ctx, t.next, free, t.params)
+	var long *PromptTooLongError
+	if usual := t.s.model.info.Context / 8; errors.As(err, &long) && free > usual { // MaxTokens is a bound and no demand
+		kept, dropped, err = t.s.model.trim(ctx, t.next, usual, t.params)
+	}
 	if err != nil {
 		t.yield(Chunk{Finish: FinishError}, err)
 		return false

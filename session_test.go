@@ -195,6 +195,14 @@ func TestOldestTurnsAreDropped(t *testing.T) {
 	if dropped, err := s.Trim(t.Context(), 1, nil); err != nil || len(dropped) != 0 {
 		t.Errorf("with room enough: dropped %v, %v", dropped, err)
 	}
+	if s, err = m.NewSessionFrom(talk); err != nil {
+		t.Fatal(err)
+	}
+	bound := greedy(256) // more than there can be room for: it is a bound of the answer
+	bound.DropOldest = true
+	if _, err := baleen.Text(s.Send(t.Context(), "five", bound)); err != nil {
+		t.Errorf("with a bound as large as the context: %v", err)
+	}
 }
 
 // weather is a model that calls a tool for what it is asked and says what came back.
