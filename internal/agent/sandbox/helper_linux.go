@@ -110,7 +110,7 @@ func supervise(s *spec, told, status *os.File) (int, error) {
 		os.Exit(128 + int(unix.SIGKILL))
 	}()
 	over := make(chan string, 1)
-	go func() { over <- w.run() }()
+	go w.run(over)
 	code := reap(cmd.Process.Pid)
 	w.killAll()
 	select {

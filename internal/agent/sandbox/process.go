@@ -34,7 +34,8 @@ type Process struct {
 	life   io.Closer // while it is open, the helper lives
 	status io.ReadCloser
 	guard  *guard
-	ended  func() // called when all has ended; nil: nothing
+	ended  func()      // called when all has ended; nil: nothing
+	forget func() bool // takes back what the context's end would do; nil: nothing
 
 	once   sync.Once
 	result Result
@@ -178,6 +179,9 @@ func (p *Process) Wait() (Result, error) {
 		_ = p.status.Close()
 		err := p.cmd.Wait()
 		_ = p.life.Close()
+		if p.forget != nil { // a context may outlive thousands of commands
+			p.forget()
+		}
 		if p.ended != nil {
 			p.ended()
 		}

@@ -35,7 +35,7 @@ func start(ctx context.Context, s *spec, c Command) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{cmd: cmd, life: group(cmd.Process.Pid), status: io.NopCloser(strings.NewReader(""))}
-	context.AfterFunc(ctx, p.Stop)
+	p.forget = context.AfterFunc(ctx, p.Stop)
 	if t := s.Policy.Limits.Time; t > 0 {
 		time.AfterFunc(t, p.Stop)
 	}

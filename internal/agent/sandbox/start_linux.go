@@ -145,7 +145,7 @@ func start(ctx context.Context, s *spec, c Command) (*Process, error) {
 	}
 	_, _ = lifeW.Write([]byte{begin}) // it waits for that; where it is gone already, Wait says why
 	p := &Process{cmd: cmd, life: lifeW, status: statusR, ended: group.remove}
-	context.AfterFunc(ctx, p.Stop)
+	p.forget = context.AfterFunc(ctx, p.Stop)
 	return p, nil
 }
 

@@ -51,16 +51,18 @@ func freeDisk(dir string) (int64, bool) {
 	return int64(st.Bavail) * st.Bsize, true
 }
 
-// run looks until something is too much, kills everything, and returns what it was.
-func (w *watch) run() string {
+// run looks until something is too much, says what it is, and kills everything: in this order, since the command's end is
+// noticed elsewhere, and what ended it must be known then.
+func (w *watch) run(over chan<- string) {
 	for n := 0; ; n++ {
 		time.Sleep(watchEvery)
 		what := w.over(n)
 		if what == "" {
 			continue
 		}
+		over <- what
 		w.killAll()
-		return what
+		return
 	}
 }
 
