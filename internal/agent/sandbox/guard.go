@@ -12,9 +12,13 @@ import (
 
 // A guard remembers protected files and puts them back. The kernel keeps a command from most changes of them where it has
 // namespaces; what remains is that a folder above is renamed, or that a path comes into being that was not there.
+//
+// It works outside of the sandbox, when no process of the command is left. So a link that the command has made of a folder
+// above must not lead it to another place, where it would remove and write what the command could not.
 type guard struct {
 	paths []string
 	was   map[string]entry
+	links map[string]string // where the links above the paths led
 }
 
 type entry struct {
@@ -30,10 +34,46 @@ const (
 )
 
 func newGuard(paths []string) (*guard, error) {
-	g := &guard{paths: paths}
+	g := &guard{paths: paths, links: map[string]string{}}
+	for _, path := range paths {
+		for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			if to, err := os.Readlink(dir); err == nil {
+				g.links[dir] = to
+			}
+		}
+	}
 	var err error
 	g.was, err = g.read()
 	return g, err
+}
+
+// straighten makes the folders above the paths lead where they led: a link that was not there is removed, one that was is
+// put back. It returns these links.
+func (g *guard) straighten() (changed []string, err error) {
+	for _, path := range g.paths {
+		var above []string // the outermost last
+		for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			above = append(above, dir)
+		}
+		for _, dir := range slices.Backward(above) {
+			to, err := os.Readlink(dir)
+			was, linked := g.links[dir]
+			if err != nil || linked && to == was { // a folder, nothing, or the link that was there
+				continue
+			}
+			changed = append(changed, dir)
+			if err := os.Remove(dir); err != nil {
+				return changed, err
+			}
+			if !linked {
+				break // nothing is below
+			}
+			if err := os.Symlink(was, dir); err != nil {
+				return changed, err
+			}
+		}
+	}
+	return changed, nil
 }
 
 // read returns what is at the paths now.
@@ -83,6 +123,10 @@ func (e entry) equal(o entry) bool {
 
 // restore puts everything back that is not as it was, and returns the paths.
 func (g *guard) restore() ([]string, error) {
+	changed, err := g.straighten()
+	if err != nil {
+		return changed, fmt.Errorf("sandbox: a link that a command made cannot be removed, so nothing behind it was put back: %w", err)
+	}
 	now, err := g.read()
 	if err != nil { // what cannot be read, or has become too much, goes; what was there is put back
 		for _, p := range g.paths {
@@ -90,17 +134,18 @@ func (g *guard) restore() ([]string, error) {
 		}
 		now = map[string]entry{}
 	}
-	var changed []string
+	var added []string
 	for path := range now {
 		if _, ok := g.was[path]; !ok {
-			changed = append(changed, path)
+			added = append(added, path)
 		}
 	}
-	slices.Sort(changed)
+	slices.Sort(added)
 	var errs []error
-	for _, path := range slices.Backward(changed) { // what is in a folder first
+	for _, path := range slices.Backward(added) { // what is in a folder first
 		errs = append(errs, os.RemoveAll(path))
 	}
+	changed = append(changed, added...)
 	var old []string
 	for path := range g.was {
 		old = append(old, path)
