@@ -70,8 +70,8 @@ func (e *Engine) prepare(s *sequence) {
 	}()
 }
 
-// maskReady reports whether a sequence's mask is made. It waits a moment, and as long as it takes where no other row
-// is kept waiting.
+// maskReady reports whether a sequence's mask is made. It waits a moment, but no longer, also where no other row is kept
+// waiting: a request that comes, or one that is cancelled, would be.
 func (e *Engine) maskReady(s *sequence) bool {
 	c := &s.mask
 	if c.ready == nil {
@@ -80,10 +80,6 @@ func (e *Engine) maskReady(s *sequence) bool {
 	select {
 	case <-c.ready:
 	default:
-		if len(e.running) == 1 {
-			<-c.ready
-			break
-		}
 		t := time.NewTimer(maskWait)
 		defer t.Stop()
 		select {

@@ -248,6 +248,25 @@ func TestLateMaskHoldsNobodyUp(t *testing.T) {
 	r.verify("the free one", b, free)
 }
 
+// TestLateMaskOfALoneRequest: one that comes while the mask of the only one that runs is being made does not wait for it.
+func TestLateMaskOfALoneRequest(t *testing.T) {
+	r := newRig(t, kinds[0], 200, Options{Exec: usual})
+	m := &slow{forcing: forcing{script{places: [][]int32{{1, 2, 3}, {fakeStop}}}}, gate: make(chan struct{})}
+	late := &Request{Tokens: []int32{1, 2}, Mask: m, StopTokens: []int32{fakeStop}}
+	a := r.start(late)
+	for r.step() { // until nothing is left but to wait
+	}
+	free := &Request{Tokens: []int32{5}, MaxTokens: 9}
+	b := r.start(free)
+	for !b.ended {
+		r.step()
+	}
+	close(m.gate)
+	r.finishWithMasks()
+	r.verify("the late one", a, late)
+	r.verify("the free one", b, free)
+}
+
 // TestMaskThatPanics ends its request, and no other.
 func TestMaskThatPanics(t *testing.T) {
 	r := newRig(t, kinds[0], 200, Options{Exec: usual})
