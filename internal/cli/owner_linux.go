@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/hex"
+	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,21 +25,19 @@ func ownServer(r *remote) bool {
 		st, ok := fi.Sys().(*syscall.Stat_t)
 		return ok && trusted(int(st.Uid))
 	}
+	var uids []int
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		if uid, found := listener(file, r.port); found {
-			return trusted(uid)
+		if f, err := os.Open(file); err == nil {
+			uids = append(uids, listeners(f, r.port)...)
+			f.Close()
 		}
 	}
-	return false
+	// Others may listen on the same port of another of the addresses: which of them answers is not looked into.
+	return len(uids) > 0 && !slices.ContainsFunc(uids, func(uid int) bool { return !trusted(uid) })
 }
 
-// listener finds who listens on a port of the loopback addresses, in a table of the kernel.
-func listener(file string, port int) (uid int, found bool) {
-	f, err := os.Open(file)
-	if err != nil {
-		return 0, false
-	}
-	defer f.Close()
+// listeners finds who listens on a port of the loopback addresses, in a table of the kernel.
+func listeners(f io.Reader, port int) (uids []int) {
 	const listening = "0A"
 	for s := bufio.NewScanner(f); s.Scan(); {
 		fields := strings.Fields(s.Text())
@@ -51,11 +51,13 @@ func listener(file string, port int) (uid int, found bool) {
 		if ip := kernelIP(address); ip == nil || !ip.IsLoopback() && !ip.IsUnspecified() {
 			continue
 		}
-		if uid, err := strconv.Atoi(fields[7]); err == nil {
-			return uid, true
+		uid, err := strconv.Atoi(fields[7])
+		if err != nil {
+			uid = -1 // nobody's
 		}
+		uids = append(uids, uid)
 	}
-	return 0, false
+	return uids
 }
 
 // kernelIP reads an address as the kernel writes it: words of four bytes, each in the processor's order.
