@@ -238,10 +238,15 @@ func (c *conversation) summarise(args string) (out chatui.Outcome, err error) {
 			[]chat.Message{chat.Text(chat.User, askSummary), chat.Text(chat.Assistant, strings.TrimSpace(got.text))},
 			c.msgs[2*n:]...)
 		c.said = nil
-		if pending == "" {
-			return "", nil
+		note := ""
+		if left := n - len(old)/2; left > 0 {
+			note = fmt.Sprintf("The oldest %s had no room in the question for it and%s not in the summary.", counted(left, "turn"), isAre(left))
 		}
-		return c.Answer(ctx, pending, emit)
+		if pending == "" {
+			return note, nil
+		}
+		more, err := c.Answer(ctx, pending, emit)
+		return strings.Trim(note+"\n"+more, "\n"), err
 	}
 	return out, nil
 }

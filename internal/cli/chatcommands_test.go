@@ -57,9 +57,14 @@ func TestFullContext(t *testing.T) {
 		if did.Do == nil || !strings.Contains(did.Reply, `from "question 1, xxxx`) {
 			t.Fatalf("%s: %+v", command, did)
 		}
-		if _, err := did.Do(t.Context(), nobody); err != nil {
+		note, err := did.Do(t.Context(), nobody)
+		if err != nil {
 			t.Errorf("%s: %v", command, err)
 			continue
+		}
+		// The question for a summary of them all finds no room either: what is left out of it is said.
+		if said := strings.Contains(note, "no room in the question for it and are not in the summary"); said != (command == "/summarise") {
+			t.Errorf("%s: %q", command, note)
 		}
 		n := len(c.msgs)
 		if n >= 16 || n%2 != 0 || textOf(c.msgs[n-2]) != "and now?" || textOf(c.msgs[n-1]) != "Yes." || c.pending != "" {

@@ -27,9 +27,9 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
 		Short: "List the models on this machine, wherever they are",
-		Long: "List the models on this machine: those that were fetched, those that clients of a server made of them, and\n" +
-			"those that Ollama, the Hugging Face cache and LM Studio keep. The latter run where they are and are only\n" +
-			"read. With --all, what can be fetched by name is listed too.",
+		Long: "List the models on this machine: those that were fetched, those that were made of them, and those that\n" +
+			"Ollama, the Hugging Face cache and LM Studio keep. The latter run where they are and are only read.\n" +
+			"With --all, what can be fetched by name is listed too.",
 		Example: "  baleen list\n  baleen list --all",
 		Args:    argsBetween(0, 0, "none"),
 		RunE:    func(*cobra.Command, []string) error { return a.list(asJSON, all) },
@@ -53,11 +53,11 @@ type listedModel struct {
 	Parent   string     `json:"parent,omitempty"` // of one that was made of it
 }
 
-// made are the models that clients of servers made of others: servers alone run them.
+// made are the models that "create", or a client of a server, made of others.
 func (a *app) made(st *store.Store) []models.Derived {
 	list, err := models.New(st).AllDerived()
 	if err != nil {
-		a.note("warning: some models that were made for servers cannot be read: %s", oneLine(err))
+		a.note("warning: some models that were made of others cannot be read: %s", oneLine(err))
 	}
 	return list
 }
