@@ -205,6 +205,7 @@ func (p *Params) request() (*chat.Request, error) {
 	for i, t := range p.Tools {
 		r.Tools = append(r.Tools, chat.Tool{
 			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Field: fmt.Sprintf("tools[%d]", i),
+			Strict: t.Strict, StrictField: fmt.Sprintf("tools[%d].strict", i),
 		})
 	}
 	return r, nil

@@ -11,7 +11,9 @@ import (
 type calling struct {
 	calls   int // handed out
 	cutCall bool
-	ids     map[int]string
+	// withheld are the pieces of a call to a strict tool, until it is complete.
+	withheld []toolfmt.Event
+	ids      map[int]string
 }
 
 // callEvent takes a piece of a call; it reports whether that ended the answer, or began it anew.
@@ -21,7 +23,13 @@ func (c *choice) callEvent(ev toolfmt.Event) bool {
 	}
 	out, v := c.guard.call(ev)
 	for _, ev := range out {
-		c.hand(ev)
+		pieces, text := c.strictly(ev)
+		for _, ev := range pieces {
+			c.hand(ev)
+		}
+		if text != "" && c.sayUntilStop(text) {
+			return true
+		}
 	}
 	return c.obey(v)
 }

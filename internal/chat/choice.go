@@ -24,6 +24,7 @@ type choice struct {
 	guard   repeatGuard
 
 	constrained *constrained // nil: the answer is free
+	heldCalls   *heldCalls   // nil: its calls are, or the answer is constrained
 	calling
 
 	tokens    []int32 // the prompt
@@ -140,6 +141,12 @@ func (c *choice) start() error {
 			return err
 		}
 		c.constrained, req.Mask = k, k
+	} else if s.prompt.calls != nil {
+		k, err := s.newHeldCalls(c.out, req.StopTokens)
+		if err != nil {
+			return err
+		}
+		c.heldCalls, req.Mask = k, k
 	}
 	es, err := m.Engine.Generate(s.ctx, req)
 	if err != nil {
@@ -204,6 +211,9 @@ func (c *choice) ended(ev engine.Event) {
 		err := streamError(ev)
 		if k := c.constrained; k != nil && k.err != nil {
 			err = &Error{Kind: Unsupported, Field: c.s.r.Format.Field, Msg: "the answer cannot be held to the format any further: " + k.err.Error(), Err: k.err}
+		}
+		if k := c.heldCalls; k != nil && k.err != nil {
+			err = &Error{Kind: Unsupported, Field: "tools", Msg: "the call cannot be held to its schema any further: " + k.err.Error(), Err: k.err}
 		}
 		c.end(Failed, "", err)
 		return

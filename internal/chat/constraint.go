@@ -47,7 +47,15 @@ func (c *grammars) of(f *Format) (*grammar.Grammar, error) {
 	if f.Kind == "" {
 		return nil, nil
 	}
-	key := f.key()
+	g, err := c.get(f.key(), f.compile)
+	if err != nil {
+		return nil, f.refusal(err)
+	}
+	return g, nil
+}
+
+// get returns the grammar of a key, compiled where it is not there.
+func (c *grammars) get(key [sha256.Size]byte, compile func() (*grammar.Grammar, error)) (*grammar.Grammar, error) {
 	c.mu.Lock()
 	if e, ok := c.known[key]; ok {
 		c.order.MoveToFront(e)
@@ -55,9 +63,9 @@ func (c *grammars) of(f *Format) (*grammar.Grammar, error) {
 		return e.Value.(*knownGrammar).g, nil
 	}
 	c.mu.Unlock()
-	g, err := f.compile()
+	g, err := compile()
 	if err != nil {
-		return nil, f.refusal(err)
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,6 +160,8 @@ type constraints struct {
 
 	mu      sync.Mutex
 	maskers map[*grammar.Grammar]*grammar.Masker
+	// acrossMark are the tokens that begin with the end of a mark and go on behind it.
+	acrossMark map[string][]int32
 }
 
 // masker joins a grammar with the model's vocabulary.

@@ -29,9 +29,11 @@ type prompt struct {
 	open         []byte    // bytes taken off the prompt's end, which the answer must spell out: see heal
 	openTokens   int       // as many tokens
 
-	grammar *grammar.Grammar // what the answer is held to; nil: nothing
-	place   grammar.Matcher  // where in it the answer begins
-	held    string           // the begin of the answer that the prompt has already
+	grammar *grammar.Grammar            // what the answer is held to; nil: nothing
+	place   grammar.Matcher             // where in it the answer begins
+	held    string                      // the begin of the answer that the prompt has already
+	calls   *callRules                  // what calls are held to; nil: nothing
+	strict  map[string]*grammar.Grammar // of the arguments of strict tools, compact and in any order
 
 	answered *toolfmt.Answered // where the conversation ends with results
 	again    func() askedAgain // the prompt that asks to conclude; nil: none
@@ -426,8 +428,6 @@ func (r *Request) check() error {
 			field = fmt.Sprintf("tools[%d]", i)
 		}
 		switch {
-		case t.Strict:
-			return Unsupportedf(field, "strict tools are not supported yet: leave strict out")
 		case t.Name == "":
 			return Invalidf(field, "the tool has no name")
 		case names[t.Name]:

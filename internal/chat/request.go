@@ -143,7 +143,8 @@ type Tool struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage // JSON Schema of an object; nil: no parameters
-	Strict      bool            // refused until output can be constrained
+	Strict      bool            // its arguments are held to Parameters, which must be enforceable
+	StrictField string          // for refusals
 	Told        bool            // a message defines it, so that the prompt's begin stays as it was: the template does not
 	Field       string          // such as "tools[0]"
 }

@@ -249,6 +249,9 @@ func (s *Service) Run(ctx context.Context, r *Request) (_ *Stream, err error) {
 	if err := s.hold(r, p, l.Spec.Name); err != nil {
 		return nil, err
 	}
+	if err := s.holdCalls(r, p, l.Model); err != nil {
+		return nil, err
+	}
 	st, err := newStream(ctx, cancel, s, r, l, p, began)
 	if err != nil {
 		return nil, err

@@ -53,10 +53,8 @@ var toolTable = &fields.Table[tool]{Name: "tool", Fields: []fields.Field[tool]{
 	}},
 	cacheField(func(t *tool) { t.marked = true }),
 	{Name: "eager_input_streaming", Type: fields.Bool(), Doc: "accepted: inputs are always streamed as they come"},
-	{Name: "strict", Type: fields.Bool(), Doc: "true is accepted, named in the header X-Baleen-Notice, and has no effect yet: inputs are not held to the schema", Set: func(_ *tool, v fields.Value) error {
-		if v.Bool() {
-			v.Ignore("inputs are not held to the schema")
-		}
+	{Name: "strict", Type: fields.Bool(), Doc: "inputs fit the schema, or there is no call; a schema that cannot be enforced exactly is refused", Set: func(t *tool, v fields.Value) error {
+		t.t.Strict, t.t.StrictField = v.Bool(), v.Path
 		return nil
 	}},
 	{Name: "allowed_callers", Use: fields.Refused, Allow: []string{`["direct"]`, "[]"}, Doc: "tools are called by the model alone"},

@@ -216,10 +216,8 @@ func functionFields() []fields.Field[chat.Tool] {
 		}},
 		{Name: "description", Type: fields.String(), Doc: "what it is for", Set: func(t *chat.Tool, v fields.Value) error { t.Description = v.String(); return nil }},
 		{Name: "parameters", Type: fields.Object("JSON Schema"), Doc: "its parameters", Set: func(t *chat.Tool, v fields.Value) (err error) { t.Parameters, err = v.Schema(); return err }},
-		{Name: "strict", Type: fields.Bool(), Doc: "true is accepted, named in the header X-Baleen-Notice, and has no effect yet: arguments are not held to the schema", Set: func(_ *chat.Tool, v fields.Value) error {
-			if v.Bool() {
-				v.Ignore("arguments are not held to the schema")
-			}
+		{Name: "strict", Type: fields.Bool(), Doc: "arguments fit the schema, or there is no call; a schema that cannot be enforced exactly is refused", Set: func(t *chat.Tool, v fields.Value) error {
+			t.Strict, t.StrictField = v.Bool(), v.Path
 			return nil
 		}},
 	}
