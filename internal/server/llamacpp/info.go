@@ -135,7 +135,7 @@ var tokenizeTable = &fields.Table[text]{Name: "tokenize request", IgnoreUnknown:
 	{Name: "content", Type: fields.String(), Required: true, Doc: "the text", Set: func(t *text, v fields.Value) error { t.content = v.String(); return nil }},
 	{Name: "add_special", Type: fields.Bool(), Doc: "put before it what the model wants at the begin of a text", Set: func(t *text, v fields.Value) error { t.special = v.Bool(); return nil }},
 	{Name: "parse_special", Type: fields.Bool(), Doc: "control tokens that are written in it are control tokens, which is the default", Set: func(t *text, v fields.Value) error { t.written = v.Bool(); return nil }},
-	{Name: "with_pieces", Type: fields.Bool(), Doc: "with the text of each token, as a list of bytes where it is not whole characters", Set: func(t *text, v fields.Value) error { t.withPieces = v.Bool(); return nil }},
+	{Name: "with_pieces", Type: fields.Bool(), Doc: "with the text of each token, as a list of bytes where it is not whole characters; of at most 131072 tokens", Set: func(t *text, v fields.Value) error { t.withPieces = v.Bool(); return nil }},
 }}
 
 type tokensAnswer struct {
@@ -151,10 +151,16 @@ type tokenPiece struct {
 	Piece any   `json:"piece"` // a text, or bytes
 }
 
+// maxPieces bounds the tokens that are answered with their texts: each costs a hundred bytes and more.
+const maxPieces = 1 << 17
+
 func (d *dialect) tokenize(w http.ResponseWriter, r *http.Request) error {
 	t := text{written: true}
 	if err := server.Decode(r, tokenizeTable, &t); err != nil {
 		return err
+	}
+	if n, most := len(t.content), server.LimitsOf(r).Bytes(); n > most {
+		return chat.Invalidf("content", "%d bytes, want at most %d: no context of this server has room for more", n, most)
 	}
 	l, err := d.env.Chat.Acquire(r.Context(), t.model, nil)
 	if err != nil {
@@ -168,6 +174,9 @@ func (d *dialect) tokenize(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !t.withPieces {
 		return server.WriteJSON(w, http.StatusOK, tokensAnswer{list})
+	}
+	if len(list) > maxPieces {
+		return chat.Invalidf("with_pieces", "the text has %d tokens, want at most %d with their texts", len(list), maxPieces)
 	}
 	a := piecesAnswer{Tokens: make([]tokenPiece, len(list))}
 	for i, id := range list {

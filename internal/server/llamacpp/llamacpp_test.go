@@ -239,6 +239,8 @@ func TestErrors(t *testing.T) {
 		{"/completion", `{"prompt":"x","logit_bias":[["Hello",1]]}`, "invalid_request_error", "logit_bias[0][0]", 400},
 		{"/completion", `{"prompt":"x","logit_bias":[[1,true]]}`, "invalid_request_error", "logit_bias[0][1]", 400},
 		{"/completion", `{"prompt":"x","model":"nope"}`, "not_found_error", "nope", 404},
+		{"/tokenize", `{"content":"` + strings.Repeat("x", 1<<17+1) + `","with_pieces":true}`, "invalid_request_error", "at most 131072", 400},
+		{"/tokenize", `{"content":"` + strings.Repeat("x", 16<<20+1) + `"}`, "invalid_request_error", "no context", 400},
 		{"/detokenize", `{"tokens":[99999]}`, "invalid_request_error", "99999", 400},
 		{"/completion", `{"prompt":"` + strings.Repeat("x", 200) + `"}`, "exceed_context_size_error", "exceeds the available context size", 400},
 	} {
@@ -246,7 +248,7 @@ func TestErrors(t *testing.T) {
 			r := w.Post(t, c.path, strings.TrimSuffix(c.body, "}")+`,"stream":`+stream+`}`)
 			e, _ := r.JSON(t)["error"].(map[string]any)
 			if r.Status != c.status || e["type"] != c.kind || e["code"] != float64(c.status) || !strings.Contains(fmt.Sprint(e["message"]), c.say) {
-				t.Errorf("%s: %d %s", c.body, r.Status, r.Body)
+				t.Errorf("%.200s: %d %s", c.body, r.Status, r.Body)
 			}
 			if c.kind == "exceed_context_size_error" && (e["n_prompt_tokens"] != 200.0 || e["n_ctx"] != 128.0) {
 				t.Errorf("%v", e)
