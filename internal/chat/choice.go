@@ -209,7 +209,7 @@ func (c *choice) ended(ev engine.Event) {
 	switch ev.Reason {
 	case engine.FinishCancelled, engine.FinishError:
 		err := streamError(ev)
-		if k := c.constrained; k != nil && k.err != nil {
+		if k := c.constrained; ev.Reason == engine.FinishError && k != nil && k.err != nil {
 			err = &Error{Kind: Unsupported, Field: c.s.r.Format.Field, Msg: "the answer cannot be held to the format any further: " + k.err.Error(), Err: k.err}
 		}
 		if k := c.heldCalls; k != nil && k.err != nil {

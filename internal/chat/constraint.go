@@ -39,8 +39,8 @@ type knownGrammar struct {
 	g   *grammar.Grammar
 }
 
-// maxGrammars bounds what is kept: a grammar with its masks can take some MiB.
-const maxGrammars = 64
+// maxGrammars bounds what is kept: a hostile grammar with its masks can take some 100 MiB.
+const maxGrammars = 16
 
 // of returns the grammar of a format; nil where it asks for none.
 func (c *grammars) of(f *Format) (*grammar.Grammar, error) {
