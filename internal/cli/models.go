@@ -572,7 +572,7 @@ func (a *app) rmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm MODEL...", Aliases: []string{"remove", "delete"},
 		Short: "Remove fetched models",
-		Long: "Remove models from Baleen's own store, and models that clients of a server made. Those of other programs, and\n" +
+		Long: "Remove models from Baleen's own store, and models that were made of others. Those of other programs, and\n" +
 			"files elsewhere, are left alone; so are weights that such a model was made of.",
 		Example:           "  baleen rm smollm2-135m",
 		Args:              argsBetween(1, 1000, "at least one MODEL"),
