@@ -3,6 +3,7 @@ package baleen_test
 import (
 	"encoding/json"
 	"errors"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,57 @@ func TestIntoRefuses(t *testing.T) {
 	}
 	if _, err := baleen.Into[bool](t.Context(), m, ask, &baleen.Params{Tools: []baleen.Tool{{Name: "f"}}}); !errors.As(err, &e) || e.Param != "tools" {
 		t.Errorf("with tools: %v", err)
+	}
+}
+
+type (
+	wholeNumber int64
+	bareBytes   []byte
+	colour      string
+)
+
+func (*colour) UnmarshalText([]byte) error { return errors.New("no such colour") }
+
+// TestSchemasOfNamedTypes: a program's own types, and fields of them, have the bounds of those that they are made of;
+// what encoding/json would not always read has no schema.
+func TestSchemasOfNamedTypes(t *testing.T) {
+	type own struct {
+		Year wholeNumber              `json:"year"`
+		Wait map[string]time.Duration `json:"wait"`
+		Sum  bareBytes                `json:"sum"`
+		Mass *json.Number             `json:"mass"`
+	}
+	s, err := baleen.SchemaFor[own]()
+	var got struct {
+		Properties struct {
+			Year struct{ Maximum float64 }
+			Wait struct {
+				AdditionalProperties struct{ Minimum float64 }
+			}
+			Sum  struct{ Type, Pattern string }
+			Mass struct{ Type []string }
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(s, &got)
+	}
+	if p := got.Properties; err != nil || p.Year.Maximum != 1<<63-1024 || p.Sum.Type != "string" || p.Sum.Pattern == "" ||
+		p.Wait.AdditionalProperties.Minimum != -(1<<63-1024) || strings.Join(p.Mass.Type, " ") != "null number" {
+		t.Errorf("%s, %v", s, err)
+	}
+	for name, of := range map[string]func() (json.RawMessage, error){
+		"UnmarshalText": baleen.SchemaFor[[]colour],
+		"of a key":      baleen.SchemaFor[map[colour]int],
+		"UnmarshalJSON": baleen.SchemaFor[struct{ N *big.Int }],
+		"an interface":  baleen.SchemaFor[struct{ E error }],
+		"option string": baleen.SchemaFor[struct {
+			N int `json:",string"`
+		}],
+	} {
+		var e *baleen.ParamError
+		if s, err := of(); !errors.As(err, &e) || e.Param != "schema" {
+			t.Errorf("%s: %s, %v", name, s, err)
+		}
 	}
 }
 
