@@ -20,7 +20,7 @@ type Params struct {
 	// How the next token is drawn.
 
 	Temperature *float64 `json:"temperature,omitempty"` // 0: the most probable token, always; higher is more varied
-	TopK        *int     `json:"top_k,omitempty"`       // among the k most probable tokens; 0: all
+	TopK        *int     `json:"top_k,omitempty"`       // among the k most probable tokens; 0 or less: all
 	TopP        *float64 `json:"top_p,omitempty"`       // among the most probable tokens that reach p together; 1: all
 	MinP        *float64 `json:"min_p,omitempty"`       // among those with at least p times the best one's probability
 	TypicalP    *float64 `json:"typical_p,omitempty"`   // among the most typical tokens that reach p together; 1: all
@@ -165,13 +165,23 @@ func (p *Params) check() error {
 		if len(t.Parameters) > 0 && (json.Unmarshal(t.Parameters, &schema) != nil || schema == nil) {
 			return wrong(at+".parameters", "not a JSON object: want a schema")
 		}
-		for _, text := range []string{t.Name, t.Description, string(t.Parameters)} {
+		if !toolName(t.Name) {
+			return wrong(at+".name", `%q: want letters, digits, "_" and "-"`, t.Name)
+		}
+		for _, text := range []string{t.Description, string(t.Parameters)} {
 			if err := isText(at, text); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// toolName reports whether models can be trusted to write a name as it is, and parsers to find its end.
+func toolName(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0
 }
 
 // request puts the params into the core's form; the caller adds what is asked.

@@ -198,10 +198,18 @@ func (t *turn) makeRoom(ctx context.Context) bool {
 	if free <= 0 {
 		free = t.s.model.info.Context / 8
 	}
+	context := t.s.model.info.Context
 	kept, dropped, err := t.s.model.trim(ctx, t.next, free, t.params)
 	var long *PromptTooLongError
-	if usual := t.s.model.info.Context / 8; errors.As(err, &long) && free > usual { // MaxTokens is a bound and no demand
+	if usual := context / 8; errors.As(err, &long) && free > usual { // MaxTokens is a bound and no demand
 		kept, dropped, err = t.s.model.trim(ctx, t.next, usual, t.params)
+	}
+	if errors.As(err, &long) { // the message leaves less than that: it may still fit alone
+		if long.Tokens < context {
+			kept, dropped, err = t.s.model.trim(ctx, t.next, context-long.Tokens, t.params)
+		} else {
+			err = &PromptTooLongError{Tokens: long.Tokens, Context: context}
+		}
 	}
 	if err != nil {
 		t.yield(Chunk{Finish: FinishError}, err)
@@ -213,13 +221,17 @@ func (t *turn) makeRoom(ctx context.Context) bool {
 
 // Trim drops the oldest turns until free tokens of the context are left for what comes next, and returns what it
 // dropped: none where there is room. Instructions, and the last turn, are never dropped; where these alone are too
-// many the error is a *PromptTooLongError and nothing is dropped. A turn is a message of the user's with all that
-// follows up to the next. params, which may be nil, should be those of Send, since tools take room too.
+// many the error is a *PromptTooLongError, whose Context is then what free leaves, and nothing is dropped. A turn is a
+// message of the user's with all that follows up to the next. params, which may be nil, should be those of Send, since
+// tools take room too. free is from 0 to less than the context, else the error is a *ParamError.
 func (s *Session) Trim(ctx context.Context, free int, params *Params) (dropped []Message, err error) {
 	if !s.busy.CompareAndSwap(false, true) {
 		return nil, ErrBusy
 	}
 	defer s.busy.Store(false)
+	if context := s.model.info.Context; free < 0 || free >= context {
+		return nil, wrong("free", "%d tokens: want 0 to less than the %d of the context", free, context)
+	}
 	kept, dropped, err := s.model.trim(ctx, s.messages, free, params)
 	if err == nil {
 		s.messages = kept
@@ -307,11 +319,21 @@ func (s *Session) Save(w io.Writer) error {
 	return json.NewEncoder(w).Encode(savedSession{1, s.model.info.Name, s.messages, s.said, s.last, s.total})
 }
 
-// LoadSession reads what Save wrote. Another model than the one that it was saved with may go on with it.
+// LoadSession reads what Save wrote, to the end of r. Another model than the one that it was saved with may go on
+// with it.
 func (m *Model) LoadSession(r io.Reader) (*Session, error) {
 	var saved savedSession
 	limited := &io.LimitedReader{R: r, N: maxSession}
-	if err := json.NewDecoder(limited).Decode(&saved); err != nil {
+	d := json.NewDecoder(limited)
+	err := d.Decode(&saved)
+	if err == nil { // what follows would be lost: r may have been read past the session
+		if _, more := d.Token(); more == nil {
+			err = errors.New("more follows behind it")
+		} else if more != io.EOF {
+			err = more
+		}
+	}
+	if err != nil {
 		if limited.N <= 0 {
 			return nil, fmt.Errorf("baleen: a session of more than %d bytes", maxSession)
 		}

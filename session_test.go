@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -141,6 +142,7 @@ func TestLoadedSessionsAreChecked(t *testing.T) {
 	m := openTest(t, &baleen.Options{Threads: 1})
 	for _, text := range []string{
 		"", "{}", "[]", `{"version":2}`, `{"version":1,"messages":[{"role":"robot"}]}`, `{"version":1,"messages":7}`,
+		`{"version":1}x`, `{"version":1}{"version":1}`,
 	} {
 		if _, err := m.LoadSession(strings.NewReader(text)); err == nil {
 			t.Errorf("%s was loaded", text)
@@ -189,8 +191,36 @@ func TestOldestTurnsAreDropped(t *testing.T) {
 	}
 	before := len(s.Messages())
 	var long *baleen.PromptTooLongError
-	if dropped, err := s.Trim(t.Context(), 256, nil); !errors.As(err, &long) || len(dropped) != 0 || len(s.Messages()) != before {
+	if dropped, err := s.Trim(t.Context(), 255, nil); !errors.As(err, &long) || len(dropped) != 0 || len(s.Messages()) != before {
 		t.Errorf("no room at all: dropped %v, %v", dropped, err)
+	}
+	// MaxTokens of more than the context, or a message that leaves less than is wanted, drop turns and are answered.
+	for name, text := range map[string]string{"many tokens": "six", "a long message": strings.Repeat("six ", 80)} {
+		s, err := m.NewSessionFrom(talk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := greedy(1000)
+		p.DropOldest = true
+		for c, err := range s.Send(t.Context(), text, p) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if c.Text != "" {
+				break
+			}
+		}
+	}
+	p.MaxTokens = 1000
+	_, err = baleen.Text(s.Send(t.Context(), strings.Repeat("seven ", 300), p))
+	if !errors.As(err, &long) || long.Context != 256 || long.Tokens <= 256 {
+		t.Errorf("a message that does not fit alone: %v", err)
+	}
+	for _, free := range []int{-1, 256, math.MaxInt} {
+		var e *baleen.ParamError
+		if _, err := s.Trim(t.Context(), free, nil); !errors.As(err, &e) || e.Param != "free" {
+			t.Errorf("%d tokens of 256 are to be free: %v", free, err)
+		}
 	}
 	if dropped, err := s.Trim(t.Context(), 1, nil); err != nil || len(dropped) != 0 {
 		t.Errorf("with room enough: dropped %v, %v", dropped, err)

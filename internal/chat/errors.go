@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/baleenrun/baleen/internal/nearest"
+	"github.com/baleenrun/baleen/internal/sample"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
 
@@ -160,6 +161,11 @@ func AsError(err error) *Error {
 		return &Error{Kind: Cancelled, Err: err}
 	case errors.Is(err, tokenizer.ErrTooManySteps): // of the client's text
 		return &Error{Kind: Invalid, Msg: err.Error(), Err: err}
+	case errors.Is(err, sample.ErrNotFinite): // no fault of the server's, and not one that asking again mends
+		return &Error{
+			Kind: Internal, Err: err,
+			Msg: "the model's output is no numbers: its file is damaged (fetch it again), or its weights overflow",
+		}
 	}
 	return &Error{Kind: Internal, Err: err}
 }

@@ -2,9 +2,12 @@ package chat
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/baleenrun/baleen/internal/sample"
 )
 
 func TestErrorsSayWhatToDo(t *testing.T) {
@@ -19,6 +22,10 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 	e := &Error{Kind: PromptTooLong, Tokens: 9120, Context: 8192}
 	if m := e.Message(); !strings.Contains(m, "9,120") || !strings.Contains(m, "8,192") {
+		t.Error(m)
+	}
+	damaged := AsError(fmt.Errorf("row 3: %w", sample.ErrNotFinite))
+	if m := damaged.Message(); damaged.Kind != Internal || !strings.Contains(m, "file is damaged") {
 		t.Error(m)
 	}
 }
