@@ -85,8 +85,8 @@ type Params struct {
 
 	// Continue makes an assistant's message at the end of a conversation the begin of the answer, which goes on behind it.
 	Continue bool `json:"continue,omitempty"`
-	// DropOldest lets a Session drop its oldest turns where a message and MaxTokens (0: an eighth of the context; at most
-	// half of it) would not fit; Chunk.Dropped says which.
+	// DropOldest lets a Session drop its oldest turns where a message and MaxTokens would not fit (of 0, or of more than
+	// there can be: an eighth of the context); Chunk.Dropped says which.
 	DropOldest bool `json:"drop_oldest,omitempty"`
 	// CacheSalt keeps conversations apart: cached prefixes are shared only under the same one.
 	CacheSalt string `json:"cache_salt,omitempty"`

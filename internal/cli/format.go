@@ -42,7 +42,7 @@ func formatOf(format, grammar string) (f chat.Format, err error) {
 		}
 	}
 	if err := f.Check(); err != nil {
-		return f, usagef("%s", strings.TrimPrefix(err.Error(), "chat: "))
+		return f, usagef("%s", chat.AsError(err).Message())
 	}
 	return f, nil
 }

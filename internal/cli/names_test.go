@@ -192,6 +192,10 @@ func TestOtherSpellings(t *testing.T) {
 	} {
 		command(t, "", append([]string{"run", model, "x"}, args...)...).oneErrorLine(t, exitUsage, says)
 	}
+	refused := command(t, "", "run", model, "x", "--format", `{"format":"regex"}`)
+	if n := strings.Count(refused.err, "cannot be enforced"); n != 1 {
+		t.Errorf("what is wrong is said %d times: %q", n, refused.err)
+	}
 	command(
 		t,
 		"",

@@ -210,6 +210,7 @@ func TestRefusedValues(t *testing.T) {
 		{"openai", "/v1/completions", `{"model":"scripted","prompt":"x"@}`, `,"best_of":3`, "best_of"},
 		{"openai", "/v1/responses", askResponse, `,"text":{"format":{"type":"json_schema","name":"x","schema":{"type":"object","$dynamicRef":"#x"}}}`, "text.format.schema"},
 		{"openai", "/v1/responses", askResponse, `,"text":{"format":{"type":"json_schema","name":"x"}}`, "text.format.schema"},
+		{"openai", "/v1/chat/completions", askChat, `,"response_format":{"type":"json_schema"}`, "response_format.json_schema"},
 		{"openai", "/v1/responses", askResponse, `,"tools":[{"type":"web_serch"}]`, "tools[0].type"},
 		{"openai", "/v1/responses", askResponse, `,"tools":[{"type":"web_search"}],"tool_choice":"required"`, "tool_choice"},
 		{"openai", "/v1/responses", askResponse, `,"tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}`, "tool_choice"},

@@ -33,7 +33,10 @@ func setFormat(req *chat.Request, v fields.Value) error {
 			v = inner
 		}
 		s, ok := v.Get("schema")
-		if !ok {
+		switch {
+		case !ok && v.Path == "response_format": // the schema may stand in it as well, but that is not where it belongs
+			return chat.MissingField("response_format.json_schema")
+		case !ok:
 			return chat.MissingField(v.Path + ".schema")
 		}
 		return setSchema(req, s)
