@@ -169,11 +169,11 @@ func (l *library) info(i int) (Info, error) {
 }
 
 // never is false. That it could be true makes the compiler put what addr is given into the heap, where it stays while
-// the driver
-// writes to it: a goroutine's stack may move.
+// the driver writes to it: a goroutine's stack may move.
 var (
 	never bool
-	held  any
+	//lint:ignore U1000 what is written to it escapes
+	held any
 )
 
 func addr[T any](p *T) uintptr {
