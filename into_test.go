@@ -155,3 +155,25 @@ func TestSchemaFor(t *testing.T) {
 		t.Errorf("%s, %v", s, err)
 	}
 }
+
+// TestStrictTool: whatever the weights are, the demanded call of a strict tool has arguments of its schema.
+func TestStrictTool(t *testing.T) {
+	m := open()
+	defer m.Close()
+	type place struct {
+		North bool `json:"north"`
+		Level int8 `json:"level"`
+	}
+	schema, err := baleen.SchemaFor[place]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := baleen.Collect(m.Chat(t.Context(), []baleen.Message{baleen.UserMessage("go")}, &baleen.Params{
+		Tools: []baleen.Tool{{Name: "move", Parameters: schema, Strict: true}}, SingleCall: true,
+		ToolChoice: baleen.ToolChoice{Mode: baleen.ToolNamed, Name: "move"}, Temperature: new(1.0), Seed: new(uint64(3)),
+	}))
+	var to place
+	if err != nil || len(answer.Calls) != 1 || json.Unmarshal(answer.Calls[0].Arguments, &to) != nil {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}

@@ -478,39 +478,43 @@ func (c *constrained) Forced() []int32 {
 		}
 		return nil
 	}
-	ids, err := c.m.Tokenizer.Encode(nil, string(text), tokenizer.Options{})
+	return c.m.forcedTokens(c.k, c.at, text)
+}
+
+// forcedTokens are the tokens of a text that must come at a place, as the tokenizer has them.
+func (m *Model) forcedTokens(k *grammar.Masker, at grammar.Matcher, text []byte) []int32 {
+	ids, err := m.Tokenizer.Encode(nil, string(text), tokenizer.Options{})
 	var whole []byte
 	for _, id := range ids {
-		whole = append(whole, c.m.Tokenizer.Bytes(id)...)
+		whole = append(whole, m.Tokenizer.Bytes(id)...)
 	}
 	if err != nil || !bytes.Equal(whole, text) { // as where a vocabulary puts a blank before each text
 		return nil
 	}
-	at := c.at
 	for _, id := range ids[:len(ids)-1] {
-		next, ok, err := c.k.AcceptToken(at, id)
+		next, ok, err := k.AcceptToken(at, id)
 		if err != nil || !ok {
 			return nil
 		}
 		at = next
 	}
-	if c.mayGoOn(at, ids[len(ids)-1]) {
+	if m.mayGoOn(k, at, ids[len(ids)-1]) {
 		ids = ids[:len(ids)-1]
 	}
 	return ids
 }
 
 // mayGoOn reports whether a token that begins with the text of id and is longer is allowed at a place.
-func (c *constrained) mayGoOn(at grammar.Matcher, id int32) bool {
-	may := make([]uint64, len(c.bits))
-	if c.k.Mask(at, may) != nil {
+func (m *Model) mayGoOn(k *grammar.Masker, at grammar.Matcher, id int32) bool {
+	may := make([]uint64, m.constraints.vocab.Words())
+	if k.Mask(at, may) != nil {
 		return true
 	}
-	text := c.m.Tokenizer.Bytes(id)
+	text := m.Tokenizer.Bytes(id)
 	for w, word := range may {
 		for ; word != 0; word &= word - 1 {
 			other := int32(w*64 + bits.TrailingZeros64(word))
-			if other != id && bytes.HasPrefix(c.m.Tokenizer.Bytes(other), text) {
+			if other != id && bytes.HasPrefix(m.Tokenizer.Bytes(other), text) {
 				return true
 			}
 		}

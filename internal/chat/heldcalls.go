@@ -106,7 +106,8 @@ func (s *Service) holdCalls(r *Request, p *prompt, m *Model) error {
 }
 
 // heldCalls is the mask of one run of the engine whose calls are held to a grammar: everything is free up to the mark
-// that opens a call, and again behind the one that closes it. It implements sample.Preparer.
+// that opens a call, and again behind the one that closes it. It implements sample.Preparer and
+// sample.Forcer.
 type heldCalls struct {
 	m     *Model
 	rules *callRules
@@ -211,6 +212,20 @@ func (h *heldCalls) Accept(id int32) error {
 	}
 	if h.at = next; h.rules.shut < 0 && h.rules.form.Close != "" && next.Done() {
 		h.armed = false
+	}
+	return nil
+}
+
+// Forced returns the tokens that must come next in a call: its first texts, the last brackets and the closing mark.
+func (h *heldCalls) Forced() []int32 {
+	if !h.armed || h.err != nil {
+		return nil
+	}
+	if text := h.at.Forced(); len(text) > 0 {
+		return h.m.forcedTokens(h.k, h.at, text)
+	}
+	if h.at.Done() && h.rules.shut >= 0 {
+		return []int32{h.rules.shut}
 	}
 	return nil
 }

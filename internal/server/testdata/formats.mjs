@@ -1,7 +1,7 @@
 // The official libraries' own helpers that turn a zod schema into a JSON Schema and the answer into a value, against the
 // server at argv[2] with the API key argv[3] and the model argv[4]. What it says does not matter: it must be a value.
 import OpenAI from "openai";
-import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
+import { zodFunction, zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import Anthropic from "@anthropic-ai/sdk";
 import { zodOutputFormat } from "@anthropic-ai/sdk/helpers/zod";
 import { Ollama } from "ollama";
@@ -52,6 +52,13 @@ const helpers = {
   async messagesParse(t) {
     const r = await anthropic.messages.parse({ model, messages, output_config: { format: zodOutputFormat(t) }, max_tokens: 600 });
     return r.parsed_output;
+  },
+  async toolParse(t) {
+    const r = await openai.chat.completions.parse({
+      model, messages, max_tokens: 600, seed: 1, tools: [zodFunction({ name: "it", parameters: t })],
+      tool_choice: { type: "function", function: { name: "it" } },
+    });
+    return r.choices[0].message.tool_calls[0].function.parsed_arguments;
   },
   async ollamaChat(t) {
     const r = await ollama.chat({ model, messages, format: z.toJSONSchema(t), options: { num_predict: 600, seed: 1 } });

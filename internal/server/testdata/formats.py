@@ -119,6 +119,15 @@ def messages_parse(t):
     return r.parsed_output
 
 
+def tool_parse(t):
+    r = o.chat.completions.parse(
+        model=model, messages=ask, max_tokens=600, seed=1, tools=[openai.pydantic_function_tool(t)],
+        tool_choice={"type": "function", "function": {"name": t.__name__}})
+    got = r.choices[0].message.tool_calls[0].function.parsed_arguments
+    assert isinstance(got, t), r
+    return got
+
+
 def ollama_chat(t):
     r = l.chat(model=model, messages=ask, format=t.model_json_schema(), options={"num_predict": 600, "seed": 1})
     return t.model_validate_json(r.message.content)
@@ -129,7 +138,7 @@ def ollama_generate(t):
     return t.model_validate_json(r.response)
 
 
-for f in (chat_parse, chat_stream, responses_parse, messages_parse, ollama_chat, ollama_generate):
+for f in (chat_parse, chat_stream, responses_parse, messages_parse, tool_parse, ollama_chat, ollama_generate):
     # Anthropic's library takes bounds out of the schema and checks them afterwards: they are for the model to guess.
     for t in (Plain,) if f is messages_parse else (All, Point, Plain):
         check(f.__name__ + " " + t.__name__, lambda: f(t))
