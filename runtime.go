@@ -76,12 +76,19 @@ func NewRuntime(options *Options) (*Runtime, error) {
 }
 
 func (o *Options) check() error {
-	for name, n := range map[string]int64{
-		"Threads": int64(o.Threads), "Context": int64(o.Context), "Streams": int64(o.Streams), "Queue": int64(o.Queue),
-		"Memory": o.Memory, "MaxModels": int64(o.MaxModels),
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{
+		{"Threads", int64(o.Threads)},
+		{"Context", int64(o.Context)},
+		{"Streams", int64(o.Streams)},
+		{"Queue", int64(o.Queue)},
+		{"Memory", o.Memory},
+		{"MaxModels", int64(o.MaxModels)},
 	} {
-		if n < 0 {
-			return wrong("Options."+name, "%d: want 0 or more", n)
+		if f.n < 0 {
+			return wrong("Options."+f.name, "%d: want 0 or more", f.n)
 		}
 	}
 	return nil
