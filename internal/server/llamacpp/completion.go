@@ -268,7 +268,7 @@ func (a *answer) take(c *choice, delta chat.Delta) pieceOut {
 	}
 	before := c.content.Len()
 	c.content.WriteString(text)
-	if end, cut := a.end(c); cut {
+	if end, cut := a.end(c, before); cut {
 		c.ended, c.reason = true, chat.Length
 		whole := c.content.String()[:max(end, before)]
 		text = whole[before:]
@@ -296,11 +296,12 @@ func (a *answer) take(c *choice, delta chat.Delta) pieceOut {
 	return p
 }
 
-// end tells whether the text so far has reached an end that the request sets, and where that is.
-func (a *answer) end(c *choice) (at int, cut bool) {
+// end tells whether the text so far has reached an end that the request sets, and where that is. Up to seen it has been
+// looked at, but for how the last line there goes on.
+func (a *answer) end(c *choice, seen int) (at int, cut bool) {
 	text := c.content.String()
 	if n := a.q.indent; n > 0 {
-		for i := 0; i < len(text); {
+		for i := max(strings.LastIndexByte(text[:seen], '\n'), 0); i < len(text); {
 			nl := strings.IndexByte(text[i:], '\n')
 			if nl < 0 {
 				break
