@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +21,29 @@ type cgroup struct {
 	pids string   // the one of them that bounds processes; "": none does
 }
 
+// groupPrefix begins the names of groups; behind it stands the number of the process that made it.
+const groupPrefix = "baleen-sandbox-"
+
+// sweep removes groups whose makers were killed before they could. They are empty, or else the kernel keeps them. A young
+// one may be of a process with numbers of its own, which has put nothing into it yet.
+func sweep(parent string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), groupPrefix)
+		number, _, _ := strings.Cut(rest, "-")
+		pid, err := strconv.Atoi(number)
+		if !ours || err != nil || pid <= 0 || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > time.Minute {
+			_ = os.Remove(filepath.Join(parent, e.Name()))
+		}
+	}
+}
+
 // newCgroup makes what can be made.
 func newCgroup(l Limits) *cgroup {
 	c := &cgroup{}
@@ -28,7 +52,7 @@ func newCgroup(l Limits) *cgroup {
 	if err != nil || err2 != nil {
 		return c
 	}
-	name := fmt.Sprintf("baleen-sandbox-%d-%d", os.Getpid(), time.Now().UnixNano())
+	name := fmt.Sprintf("%s%d-%d", groupPrefix, os.Getpid(), time.Now().UnixNano())
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line)
 		if len(f) < 4 {
@@ -83,6 +107,7 @@ func pathIn(self, controller string) string {
 
 // add makes a group with a bound; it reports whether that was possible.
 func (c *cgroup) add(dir, file string, bound any) bool {
+	sweep(filepath.Dir(dir))
 	if os.Mkdir(dir, 0o755) != nil {
 		return false
 	}

@@ -36,8 +36,9 @@ func start(ctx context.Context, s *spec, c Command) (*Process, error) {
 	}
 	p := &Process{cmd: cmd, life: group(cmd.Process.Pid), status: io.NopCloser(strings.NewReader(""))}
 	p.forget = context.AfterFunc(ctx, p.Stop)
-	if t := s.Policy.Limits.Time; t > 0 {
-		time.AfterFunc(t, p.Stop)
+	if t := s.Policy.Limits.Time; t > 0 { // the group's number may be another's when it has ended
+		end, forget := time.AfterFunc(t, p.Stop), p.forget
+		p.forget = func() bool { end.Stop(); return forget() }
 	}
 	return p, nil
 }
