@@ -58,12 +58,13 @@ func Environment(environ []string, realHome, home string) []string {
 }
 
 // ToolPaths are the folders below a user's home where toolchains keep what they run and read, as far as they are there.
-// None of them holds keys: of .cargo only the parts without credentials are named, and of .npm and .config nothing.
+// None of them holds keys: of .cargo only the parts without credentials are named, and of .npm and .config nothing, nor
+// .gitconfig, where people keep tokens in addresses and headers (git would not find it either: the command has another home).
 func ToolPaths(realHome string) []string {
 	var out []string
 	for _, p := range []string{
 		"go/pkg/mod", "go/bin", ".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/env", ".rustup", ".pyenv", ".nvm", ".local/bin", ".local/lib",
-		".local/share/pnpm", ".volta", ".bun/bin", ".deno/bin", ".sdkman", ".asdf", ".local/share/mise", ".gitconfig", ".gitignore",
+		".local/share/pnpm", ".volta", ".bun/bin", ".deno/bin", ".sdkman", ".asdf", ".local/share/mise",
 	} {
 		path := filepath.Join(realHome, p)
 		if _, err := os.Stat(path); err == nil && realHome != "" {
