@@ -362,16 +362,7 @@ func (c *constrained) answerMask() {
 	}
 }
 
-func (c *constrained) set(id int32, on bool) {
-	if int(id)/64 >= len(c.bits) {
-		return
-	}
-	if on {
-		c.bits[id/64] |= 1 << (id % 64)
-	} else {
-		c.bits[id/64] &^= 1 << (id % 64)
-	}
-}
+func (c *constrained) set(id int32, on bool) { setBit(c.bits, id, on) }
 
 // Allowed returns the mask of the next token.
 func (c *constrained) Allowed() []uint64 {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/grammar"
@@ -49,7 +50,8 @@ func (s *Service) holdCalls(r *Request, p *prompt, m *Model) error {
 	for i := range r.Tools {
 		if t := &r.Tools[i]; t.Strict {
 			f := Format{Kind: SchemaFormat, Schema: t.schema(), Field: t.StrictField}
-			g, err := s.grammars.get(sha256.Sum256(append([]byte("arguments\x00"), f.Schema...)), func() (*grammar.Grammar, error) {
+			key := sha256.Sum256(append([]byte("arguments\x00"), f.Schema...))
+			g, err := s.grammars.get(key, func() (*grammar.Grammar, error) {
 				return grammar.JSONSchema(f.Schema, grammar.Options{AnyOrder: true, Whitespace: grammar.Compact})
 			})
 			if err != nil {
@@ -129,7 +131,10 @@ func (s *Stream) newHeldCalls(out, stops []int32) (*heldCalls, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &heldCalls{m: m, rules: rules, k: k, stops: stops, armed: rules.forced, at: rules.place, bits: make([]uint64, m.constraints.vocab.Words())}
+	h := &heldCalls{
+		m: m, rules: rules, k: k, stops: stops, armed: rules.forced, at: rules.place,
+		bits: make([]uint64, m.constraints.vocab.Words()),
+	}
 	for _, id := range out {
 		if err := h.Accept(id); err != nil {
 			return nil, err
@@ -199,7 +204,7 @@ func (h *heldCalls) Accept(id int32) error {
 	case id == h.rules.shut && h.at.Accepting():
 		h.armed = false
 		return nil
-	case h.at.Accepting() && h.rules.form.Close == "" && contains(h.stops, id):
+	case h.at.Accepting() && h.rules.form.Close == "" && slices.Contains(h.stops, id):
 		return nil
 	}
 	next, ok, err := h.k.AcceptToken(h.at, id)
@@ -228,15 +233,6 @@ func (h *heldCalls) Forced() []int32 {
 		return []int32{h.rules.shut}
 	}
 	return nil
-}
-
-func contains(ids []int32, id int32) bool {
-	for _, s := range ids {
-		if s == id {
-			return true
-		}
-	}
-	return false
 }
 
 func setBit(bits []uint64, id int32, on bool) {
