@@ -32,7 +32,8 @@ var ErrIncomplete = errors.New("baleen: the answer was cut before it was complet
 // The prompt does not tell the model of the schema: ask for what you want. params may be nil; it has no tools and no
 // format of its own, but a Schema of yours, narrower than the type's, may stand there. The error is ErrIncomplete where
 // the answer was cut, and a *ParamError for a type that has no exact schema: one that contains itself, or anything but
-// time.Time that reads its JSON by a method of its own. Give a Schema for such a type.
+// time.Time that reads its JSON by a method of its own. Give a Schema for such a type. In an any there may be numbers of
+// more than a float64, which are an error then.
 func Into[T any](ctx context.Context, m *Model, messages []Message, params *Params) (T, error) {
 	var value, none T
 	var p Params
@@ -94,6 +95,7 @@ var typeSchemas = map[reflect.Type]*jsonschema.Schema{
 		Type: "string", Pattern: "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$",
 	},
 	reflect.TypeFor[json.Number](): {Type: "number"},
+	reflect.TypeFor[float64]():     {Type: "number", Minimum: new(-math.MaxFloat64), Maximum: new(math.MaxFloat64)},
 	reflect.TypeFor[float32]():     {Type: "number", Minimum: new(-math.MaxFloat32), Maximum: new(math.MaxFloat32)},
 }
 
@@ -116,6 +118,8 @@ func addSchemas(schemas map[reflect.Type]*jsonschema.Schema, t reflect.Type, see
 		schemas[t] = typeSchemas[reflect.TypeFor[int64]()]
 	case reflect.Uint, reflect.Uint64, reflect.Uintptr:
 		schemas[t] = typeSchemas[reflect.TypeFor[uint64]()]
+	case reflect.Float64:
+		schemas[t] = typeSchemas[reflect.TypeFor[float64]()]
 	case reflect.Float32:
 		schemas[t] = typeSchemas[reflect.TypeFor[float32]()]
 	case reflect.Interface:

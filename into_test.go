@@ -3,6 +3,7 @@ package baleen_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"math/big"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ type measured struct {
 	Large  int64     `json:"large"`
 	Whole  uint      `json:"whole"`
 	Ratio  float32   `json:"ratio"`
+	Area   float64   `json:"area"`
 	At     time.Time `json:"at"`
 	Pair   [2]bool   `json:"pair"`
 	Maybe  *bool     `json:"maybe"`
@@ -59,6 +61,7 @@ func TestIntoRefuses(t *testing.T) {
 type (
 	wholeNumber int64
 	bareBytes   []byte
+	area        float64
 	colour      string
 )
 
@@ -72,6 +75,7 @@ func TestSchemasOfNamedTypes(t *testing.T) {
 		Wait map[string]time.Duration `json:"wait"`
 		Sum  bareBytes                `json:"sum"`
 		Mass *json.Number             `json:"mass"`
+		Area area                     `json:"area"`
 	}
 	s, err := baleen.SchemaFor[own]()
 	var got struct {
@@ -82,12 +86,13 @@ func TestSchemasOfNamedTypes(t *testing.T) {
 			}
 			Sum  struct{ Type, Pattern string }
 			Mass struct{ Type []string }
+			Area struct{ Maximum float64 }
 		}
 	}
 	if err == nil {
 		err = json.Unmarshal(s, &got)
 	}
-	if p := got.Properties; err != nil || p.Year.Maximum != 1<<63-1024 || p.Sum.Type != "string" || p.Sum.Pattern == "" ||
+	if p := got.Properties; err != nil || p.Year.Maximum != 1<<63-1024 || p.Sum.Type != "string" || p.Sum.Pattern == "" || p.Area.Maximum != math.MaxFloat64 ||
 		p.Wait.AdditionalProperties.Minimum != -(1<<63-1024) || strings.Join(p.Mass.Type, " ") != "null number" {
 		t.Errorf("%s, %v", s, err)
 	}
