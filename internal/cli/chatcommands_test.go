@@ -149,6 +149,13 @@ func TestWordsOfTheChat(t *testing.T) {
 		textOf(r.Messages[0]) != "Be brief." {
 		t.Errorf("%+v", r)
 	}
+	if did := c.Command("/set parameter temperature hot"); did.Reply != `temperature wants a number, not "hot"` {
+		t.Errorf("a setting is no flag: %+v", did)
+	}
+	c.Command("/set parameter num_predict -1")
+	if did := c.Command("/set"); !strings.Contains(did.Reply, "max-tokens           off\n") {
+		t.Errorf("no bound of tokens: %s", did.Reply)
+	}
 	for line := range strings.Lines(chatHelp()) {
 		if len(strings.TrimRight(line, "\n")) >= helpWidth { // the chat leaves the last column free
 			t.Errorf("%d columns: %s", len(line), line)

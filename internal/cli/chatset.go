@@ -162,7 +162,9 @@ func (c *conversation) setTo(name, value string) error {
 			c.extra.RepeatLastN = &n
 		}
 	case "temperature", "top-p", "top-k", "min-p", "seed", "max-tokens", "repetition-penalty":
-		err = c.f.set(name, value)
+		if err = c.f.set(name, value); err != nil { // in the chat it is no flag
+			err = errors.New(strings.TrimPrefix(err.Error(), "--"))
+		}
 	default:
 		return fmt.Errorf("there is no setting %s; /set lists them", name)
 	}
@@ -176,10 +178,13 @@ func (c *conversation) settings() string {
 	var b strings.Builder
 	row := func(name, value string) { fmt.Fprintf(&b, "  %-20s %s\n", name, value) }
 	for _, name := range []string{"temperature", "top-p", "top-k", "min-p", "repetition-penalty", "max-tokens"} {
-		if flag := c.f.flags.Flags().Lookup(name); flag.Changed {
-			row(name, flag.Value.String())
-		} else {
+		switch flag := c.f.flags.Flags().Lookup(name); {
+		case !flag.Changed:
 			row(name, asModel)
+		case name == "max-tokens" && flag.Value.String() == offValues[name]: // of the others, the number says it
+			row(name, "off")
+		default:
+			row(name, flag.Value.String())
 		}
 	}
 	seed := "random"

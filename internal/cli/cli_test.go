@@ -148,7 +148,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "a", "b", "c"}, "put the prompt in quotes"},
 		{[]string{"run", "--max-tokens", "-3", "hi there"}, "--max-tokens is -3"},
 		{[]string{"run", "--temperature", "-1", "hi"}, "temperature is -1"},
-		{[]string{"run", "--top-p", "2", "hi"}, "top_p is 2"},
+		{[]string{"run", "--top-p", "2", "hi"}, "baleen: --top-p is 2, want 0 (off) to 1"},
 		{[]string{"run", "--threads", "0", "hi"}, "whole number from 1"},
 		{[]string{"run", "--kv", "f8", "hi"}, "want one of f16, f32"},
 		{[]string{"run", "--nonsense", "hi"}, "unknown flag: --nonsense"},

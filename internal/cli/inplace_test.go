@@ -636,7 +636,7 @@ func TestSettingsTakeWhatTheyShow(t *testing.T) {
 	}
 	for _, want := range []string{
 		"temperature          default", "max-tokens           4", "thinking             default", "seed                 random",
-		"temperature          0", "top-p                1", "top-k                0", "repetition-penalty   1", "max-tokens           0",
+		"temperature          0", "top-p                1", "top-k                0", "repetition-penalty   1", "max-tokens           off",
 	} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("no %q in %q", want, errs.String())
@@ -656,11 +656,11 @@ func TestChatCommands(t *testing.T) {
 		t.Fatalf("status %d: %s", status, errs.String())
 	}
 	for _, want := range []string{
-		"temperature is set", "top_p is 9", "there is no setting nonsense", "temperature          0.5", "top-p                default",
+		"temperature is set", ">>> top-p is 9, want 0 (off) to 1", "there is no setting nonsense", "temperature          0.5", "top-p                default",
 		"2 messages are in", "2 messages are loaded", "user: hello",
 		`there is no kept conversation "early"; there are none; /save NAME keeps this one`,
 		`there is no kept conversation "nosuch"; there is talk`, "want a name; there is talk",
-		`"a b/../c" cannot be a conversation's name: one word of`, `"two words" cannot be`, `"../x" cannot be`, "there is no command /nonsense", `--top-k wants a whole number, not "many"`,
+		`"a b/../c" cannot be a conversation's name: one word of`, `"two words" cannot be`, `"../x" cannot be`, "there is no command /nonsense", `>>> top-k wants a whole number, not "many"`,
 	} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("no %q in %q", want, errs.String())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -121,10 +122,12 @@ func (s *sampling) check() error {
 	case s.maxTokens < 0:
 		return usagef("--max-tokens is %d, want 0 or more", s.maxTokens)
 	}
-	if err := p.Validate(); err != nil {
-		return usageError{err}
+	err := p.Validate()
+	var e *sample.ParamError
+	if errors.As(err, &e) {
+		return usagef("--%s is %v, want %s", strings.ReplaceAll(e.Name, "_", "-"), e.Value, e.Want)
 	}
-	return nil
+	return err
 }
 
 // chosen is what the flags say; what they leave out is the model's to say.
