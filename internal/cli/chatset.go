@@ -237,9 +237,7 @@ func (c *conversation) show(what string) (string, error) {
 		i := c.about.Info
 		return fmt.Sprintf(
 			"  %s: %s, %s parameters, %s, %d layers\n  context of %d tokens of at most %d\n  %s",
-			printableLine(
-				i.Name,
-			),
+			printableLine(i.Name),
 			i.Family,
 			count(i.Parameters),
 			i.Quantization,

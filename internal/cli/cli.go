@@ -498,11 +498,10 @@ type settingFlag struct {
 }
 
 func (f settingFlag) String() string { return "" } // the help says the default
-func (f settingFlag) Set(
-	v string,
-) error {
-	return errors.Unwrap(f.a.cfg.Set(f.name, v))
-}                                  // flagError names flag and value
+
+// Set takes a value. Its error has no name: flagError names flag and value.
+func (f settingFlag) Set(v string) error { return errors.Unwrap(f.a.cfg.Set(f.name, v)) }
+
 func (f settingFlag) Type() string { return f.kind }
 
 func (a *app) getenv(key string) string {

@@ -1,6 +1,5 @@
 // Package device opens backends by name and chooses the one for a plan. It knows which backends this program has; it
-// knows
-// nothing of how they work, nor of models and requests.
+// knows nothing of how they work, nor of models and requests.
 package device
 
 import (
@@ -51,9 +50,8 @@ func split(name string, kinds []kind) (of string, number int, err error) {
 }
 
 // For returns the backend that the options choose for a plan. A device that is named must be there and execute all of
-// the plan;
-// where none is named, one that is not there, cannot execute the plan or has too little memory leaves it to the
-// processor.
+// the plan; where none is named, one that is not there, cannot execute the plan or has too little memory leaves it to
+// the processor.
 func For(p *plan.Plan, o Options) (backend.Backend, error) { return choose(p, o, kinds) }
 
 func choose(p *plan.Plan, o Options, kinds []kind) (backend.Backend, error) {
