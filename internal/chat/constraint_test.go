@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/baleenrun/baleen/internal/chat"
+	"github.com/baleenrun/baleen/internal/grammar"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
@@ -88,12 +89,22 @@ func answerTo(t *testing.T, s *chat.Service, r *chat.Request) (text, reasoning s
 // TestAnswersFitTheirSchema: whatever the model would write, a whole answer is valid, and one that was cut is said to be.
 func TestAnswersFitTheirSchema(t *testing.T) {
 	w, valid := free(t), validator(t, personSchema)
+	g, err := grammar.JSONSchema([]byte(personSchema), grammar.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := g.Matcher()
 	for seed := range uint64(20) {
 		text, _, _, finish, done := answerTo(t, w, &chat.Request{
 			Messages: user("x"), Format: schemaFormat(personSchema), MaxTokens: 400,
 			Sampling: chat.Sampling{Temperature: new(float32(5)), TopK: new(0), Seed: new(seed)},
 		})
 		err := valid(text)
+		if err != nil { // a cut one is the begin of a valid one
+			if _, ok, _ := begin.Accept([]byte(text)); !ok {
+				t.Errorf("seed %d: %q begins no valid answer", seed, text)
+			}
+		}
 		if done.Err != nil || (finish[0].Reason == chat.Stop) != (err == nil) || finish[0].Reason != chat.Stop && finish[0].Reason != chat.Length {
 			t.Errorf("seed %d: %v %v: %q: %v", seed, finish[0].Reason, done.Err, text, err)
 		}

@@ -116,7 +116,7 @@ type heldCalls struct {
 	k     *grammar.Masker
 	stops []int32
 
-	armed bool
+	holds bool
 	at    grammar.Matcher
 	tail  []byte // the end of the free text
 	bits  []uint64
@@ -132,7 +132,7 @@ func (s *Stream) newHeldCalls(out, stops []int32) (*heldCalls, error) {
 		return nil, err
 	}
 	h := &heldCalls{
-		m: m, rules: rules, k: k, stops: stops, armed: rules.forced, at: rules.place,
+		m: m, rules: rules, k: k, stops: stops, holds: rules.forced, at: rules.place,
 		bits: make([]uint64, m.constraints.vocab.Words()),
 	}
 	for _, id := range out {
@@ -149,7 +149,7 @@ func (h *heldCalls) Prepare() {
 		return
 	}
 	h.made = true
-	if !h.armed {
+	if !h.holds {
 		copy(h.bits, h.m.constraints.free)
 		for _, id := range h.m.across(h.rules.form.Open, h.tail) {
 			if _, ok := h.open(append(bytes.Clone(h.tail), h.m.tokenText(id)...)); !ok {
@@ -187,14 +187,14 @@ func (h *heldCalls) Allowed() []uint64 {
 // Accept takes the token that was drawn.
 func (h *heldCalls) Accept(id int32) error {
 	h.made = false
-	if !h.armed {
+	if !h.holds {
 		h.tail = append(h.tail, h.m.tokenText(id)...)
 		if bytes.Contains(h.tail, []byte(h.rules.form.Open)) {
 			at, ok := h.open(h.tail)
 			if !ok {
 				return fmt.Errorf("chat: token %d begins a call that is not allowed", id)
 			}
-			h.armed, h.at, h.tail = true, at, nil
+			h.holds, h.at, h.tail = true, at, nil
 		} else if n := len(h.tail) - len(h.rules.form.Open); n > 0 {
 			h.tail = append(h.tail[:0], h.tail[n:]...)
 		}
@@ -202,7 +202,7 @@ func (h *heldCalls) Accept(id int32) error {
 	}
 	switch {
 	case id == h.rules.shut && h.at.Accepting():
-		h.armed = false
+		h.holds = false
 		return nil
 	case h.at.Accepting() && h.rules.form.Close == "" && slices.Contains(h.stops, id):
 		return nil
@@ -216,14 +216,14 @@ func (h *heldCalls) Accept(id int32) error {
 		return fmt.Errorf("chat: token %d is not allowed in a call", id)
 	}
 	if h.at = next; h.rules.shut < 0 && h.rules.form.Close != "" && next.Done() {
-		h.armed = false
+		h.holds = false
 	}
 	return nil
 }
 
 // Forced returns the tokens that must come next in a call: its first texts, the last brackets and the closing mark.
 func (h *heldCalls) Forced() []int32 {
-	if !h.armed || h.err != nil {
+	if !h.holds || h.err != nil {
 		return nil
 	}
 	if text := h.at.Forced(); len(text) > 0 {

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/baleenrun/baleen/internal/backend"
 )
@@ -153,6 +154,7 @@ func (e *Engine) add(s *sequence, rows int) {
 // runBatch computes the batch and hands its logits out. Where the executor fails, the requests in the batch end
 // with its error: what they have in memory is not known any more.
 func (e *Engine) runBatch() {
+	e.maskBy = time.Time{}
 	err := e.x.Submit(&e.batch)
 	var logits []float32
 	if err == nil {

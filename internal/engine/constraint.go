@@ -80,7 +80,10 @@ func (e *Engine) maskReady(s *sequence) bool {
 	select {
 	case <-c.ready:
 	default:
-		t := time.NewTimer(maskWait)
+		if e.maskBy.IsZero() { // one time for all late masks of a step
+			e.maskBy = time.Now().Add(maskWait)
+		}
+		t := time.NewTimer(time.Until(e.maskBy))
 		defer t.Stop()
 		select {
 		case <-c.ready:

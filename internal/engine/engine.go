@@ -48,6 +48,7 @@ type Engine struct {
 	entries                []*sequence // of the batch, in its order
 	prefill                []*sequence
 	decodeRows, promptRows int
+	maskBy                 time.Time // until when late masks are waited for; zero: none was late yet
 	need                   []int
 	scratch                *sample.Scratch
 	row                    []float32

@@ -124,7 +124,7 @@ func (s *Sampling) fill(more Sampling) bool {
 	return *s != before
 }
 
-// names are what the checkpoint calls itself and its base model, then what its file and folders are called: in a hub's
+// names are what the checkpoint calls itself and its base model. Where it does not, its file and folders do: in a hub's
 // cache the repository's name stands two folders above. Letters and digits only, lower case.
 func (c *Checkpoint) names() []string {
 	var raw []string
@@ -137,11 +137,15 @@ func (c *Checkpoint) names() []string {
 	} else if s, ok := c.config["_name_or_path"].(string); ok {
 		raw = append(raw, s)
 	}
+	said := len(raw) > 0
 	path := c.path
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
 	for range 3 {
+		if said {
+			break
+		}
 		raw = append(raw, filepath.Base(path))
 		path = filepath.Dir(path)
 	}

@@ -60,11 +60,9 @@ type Model struct {
 
 	HasTemplate bool // there is a chat template; without one a model continues text
 
-	bytes       int64
-	stops       []int32
-	vocabulary  lazyVocabulary
-	constraints constraintCache
-	checkpoint  *family.Checkpoint
+	bytes      int64
+	stops      []int32
+	checkpoint *family.Checkpoint
 }
 
 // Bytes is the memory that the model takes.

@@ -30,8 +30,8 @@ var secondTurns = map[string]string{
 
 const inWords = "It is 7 degrees in Oslo."
 
-// stubborn is a model that makes a call whenever it is not told to conclude.
-func stubborn(call, concluded string) servertest.Script {
+// insistent is a model that makes a call whenever it is not told to conclude.
+func insistent(call, concluded string) servertest.Script {
 	return func(prompt string) string {
 		if strings.Contains(prompt, toolfmt.Conclusion) {
 			return concluded
@@ -80,7 +80,7 @@ func TestNoCallComesAgain(t *testing.T) {
 		{"words", "Fine.", inWords, "Fine.", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := concludeWorld(t, stubborn(c.out, c.then), true, "")
+			w := concludeWorld(t, insistent(c.out, c.then), true, "")
 			for _, x := range ways[:4] {
 				x.body = secondTurns[x.name]
 				for _, stream := range []bool{false, true} {
@@ -113,7 +113,7 @@ func TestAnswersAreWhatTheModelWroteUnlessAsked(t *testing.T) {
 		{false, "true", true},
 		{true, "false", false},
 	} {
-		w := concludeWorld(t, stubborn(again+again, inWords), c.server, "")
+		w := concludeWorld(t, insistent(again+again, inWords), c.server, "")
 		for _, x := range ways[:4] {
 			for _, stream := range []string{"false", "true"} {
 				body := strings.NewReplacer(":T", ":0", ":OPTS", `:{"include_usage":true}`, ":SCHEMA", ":"+weatherSchema, ":S", ":"+stream).
@@ -142,7 +142,7 @@ func TestAnswersAreWhatTheModelWroteUnlessAsked(t *testing.T) {
 func TestConcludingIsAccountedFor(t *testing.T) {
 	dir := t.TempDir()
 	again := servertest.ToolCall("get_weather", `{"city": "Oslo"}`)
-	w := concludeWorld(t, stubborn(again, inWords), true, dir)
+	w := concludeWorld(t, insistent(again, inWords), true, dir)
 	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","n":3,` + secondTurns["chat"][1:] + ways[0].tools + "}")
 	r := w.Post(t, "/v1/chat/completions", body)
 	var got struct {
@@ -189,7 +189,7 @@ func TestConcludingIsAccountedFor(t *testing.T) {
 // TestStopStringsEndOneAnswer wants what is held back of the first answer handed out before the second begins: together
 // they have the stop string, and neither has it.
 func TestStopStringsEndOneAnswer(t *testing.T) {
-	w := concludeWorld(t, stubborn("Let me see!"+servertest.ToolCall("get_weather", `{"city": "Oslo"}`), inWords), true, "")
+	w := concludeWorld(t, insistent("Let me see!"+servertest.ToolCall("get_weather", `{"city": "Oslo"}`), inWords), true, "")
 	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","stop":["!\n\nIt","!It"],` + secondTurns["chat"][1:] + ways[0].tools + "}")
 	if r := w.Post(t, "/v1/chat/completions", body); !strings.Contains(r.Body, `Let me see!\n\n`+inWords) {
 		t.Errorf("%d %s", r.Status, r.Body)
