@@ -91,9 +91,10 @@ type Options struct {
 	Streams int // requests of one model that run at once, others wait; 0: 8
 	Queue   int // requests of one model that may wait, others are refused with ErrQueueFull; 0: 512
 
-	// Memory is how many bytes all models may take together; 0: what is free when the Runtime is made. Beside weights and
-	// one whole context, a model takes up to half of what is left, for the rest of Context times Streams and for cached
-	// prefixes, and keeps it: where several models are to fit, say smaller ones, or open the largest model first.
+	// Memory is how many bytes all models may take together; 0: what is free when the Runtime is made. Beside weights
+	// and one whole context, a model takes up to half of what is left, for the rest of Context times Streams and for
+	// cached prefixes, and keeps it: where several models are to fit, say smaller ones, or open the largest model
+	// first.
 	Memory    int64
 	MaxModels int           // models that may be loaded at once; 0: as many as fit
 	KeepAlive time.Duration // how long a model that nobody uses stays loaded; 0: 5 minutes; negative: for good

@@ -108,7 +108,8 @@ func TestErrorsAreTyped(t *testing.T) {
 	} {
 		answer, err := baleen.Collect(m.Chat(t.Context(), tc.messages, &tc.params))
 		var wrong *baleen.ParamError
-		if !errors.As(err, &wrong) || wrong.Param != tc.want || wrong.Problem == "" || !strings.HasPrefix(err.Error(), "baleen: "+tc.want+": ") {
+		if !errors.As(err, &wrong) || wrong.Param != tc.want || wrong.Problem == "" ||
+			!strings.HasPrefix(err.Error(), "baleen: "+tc.want+": ") {
 			t.Errorf("%+v, %+v: error %v, want one of %s", tc.messages, tc.params, err, tc.want)
 		}
 		if answer.Finish != baleen.FinishError {
@@ -137,7 +138,10 @@ func TestNoTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if _, err := baleen.Text(m.Chat(t.Context(), []baleen.Message{baleen.UserMessage("x")}, nil)); !errors.Is(err, baleen.ErrNoTemplate) {
+	if _, err := baleen.Text(m.Chat(t.Context(), []baleen.Message{baleen.UserMessage("x")}, nil)); !errors.Is(
+		err,
+		baleen.ErrNoTemplate,
+	) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := baleen.Text(m.Generate(t.Context(), "x", greedy(2))); err != nil || m.Info().Chat {
@@ -215,7 +219,10 @@ func TestClose(t *testing.T) {
 	if _, err := baleen.Text(m.Generate(t.Context(), "hello", nil)); !errors.Is(err, baleen.ErrClosed) {
 		t.Errorf("a closed model answers: %v", err)
 	}
-	if _, err := m.CountChat(t.Context(), []baleen.Message{baleen.UserMessage("x")}, nil); !errors.Is(err, baleen.ErrClosed) {
+	if _, err := m.CountChat(t.Context(), []baleen.Message{baleen.UserMessage("x")}, nil); !errors.Is(
+		err,
+		baleen.ErrClosed,
+	) {
 		t.Errorf("a closed model counts: %v", err)
 	}
 	if m.Info().Family != "llama" {
@@ -266,7 +273,11 @@ func TestPanicInTheLoop(t *testing.T) {
 
 // TestPanicInProgress ends the load that it was told about.
 func TestPanicInProgress(t *testing.T) {
-	_, err := baleen.Open(t.Context(), tinyModel(), &baleen.Options{Threads: 1, Progress: func(baleen.Progress) { panic("no") }})
+	_, err := baleen.Open(
+		t.Context(),
+		tinyModel(),
+		&baleen.Options{Threads: 1, Progress: func(baleen.Progress) { panic("no") }},
+	)
 	var p *baleen.PanicError
 	if !errors.As(err, &p) || p.Value != "no" || p.Where != "Options.Progress" || len(p.Stack) == 0 {
 		t.Errorf("error %v", err)
@@ -292,7 +303,13 @@ func TestSeedsDecide(t *testing.T) {
 	for i := range answers {
 		wg.Go(func() {
 			seed := uint64(i % 3)
-			a, err := baleen.Collect(m.Generate(t.Context(), "hello world", &baleen.Params{Temperature: new(1.0), MaxTokens: 12, Seed: &seed}))
+			a, err := baleen.Collect(
+				m.Generate(
+					t.Context(),
+					"hello world",
+					&baleen.Params{Temperature: new(1.0), MaxTokens: 12, Seed: &seed},
+				),
+			)
 			if err != nil || a.Usage.Seed != seed {
 				t.Errorf("seed %d: %+v, %v", seed, a.Usage, err)
 			}
@@ -356,24 +373,31 @@ func TestTokensAndBias(t *testing.T) {
 		t.Fatalf("%d ids, %d tokens, prompt of %d", len(plain.IDs), len(plain.Tokens), plain.Usage.Prompt)
 	}
 	first := plain.Tokens[0]
-	if first.ID != plain.IDs[0] || first.LogProb >= 0 || len(first.Top) != 2 || first.Top[0].ID != first.ID || first.Top[1].LogProb > first.Top[0].LogProb {
+	if first.ID != plain.IDs[0] || first.LogProb >= 0 || len(first.Top) != 2 || first.Top[0].ID != first.ID ||
+		first.Top[1].LogProb > first.Top[0].LogProb {
 		t.Errorf("first token %+v", first)
 	}
 	if a := ask(&baleen.Params{LogitBias: map[int32]float32{first.ID: float32(math.Inf(-1))}}); a.IDs[0] != first.Top[1].ID {
 		t.Errorf("token %d is forbidden, got %d, want the next best %d", first.ID, a.IDs[0], first.Top[1].ID)
 	}
-	if a := ask(&baleen.Params{StopTokens: []int32{plain.IDs[2]}}); a.Finish != baleen.FinishStop || len(a.IDs) != slices.Index(plain.IDs, plain.IDs[2]) {
+	if a := ask(&baleen.Params{StopTokens: []int32{plain.IDs[2]}}); a.Finish != baleen.FinishStop ||
+		len(a.IDs) != slices.Index(plain.IDs, plain.IDs[2]) {
 		t.Errorf("stopped at %d: %v, %s", plain.IDs[2], a.IDs, a.Finish)
 	}
 	word := plain.Text[1:3]
-	if a := ask(&baleen.Params{Stop: []string{word}}); a.Finish != baleen.FinishStopString || a.StopString != word || a.Text != plain.Text[:strings.Index(plain.Text, word)] {
+	if a := ask(&baleen.Params{Stop: []string{word}}); a.Finish != baleen.FinishStopString || a.StopString != word ||
+		a.Text != plain.Text[:strings.Index(plain.Text, word)] {
 		t.Errorf("stopped at %q: %q, %s", word, a.Text, a.Finish)
 	}
-	if a, err := baleen.Collect(m.Generate(t.Context(), "hello", &baleen.Params{MaxTokens: -1})); err != nil || a.Usage.Prompt == 0 || a.Usage.Generated != 0 || a.Finish != baleen.FinishLength {
+	if a, err := baleen.Collect(m.Generate(t.Context(), "hello", &baleen.Params{MaxTokens: -1})); err != nil ||
+		a.Usage.Prompt == 0 ||
+		a.Usage.Generated != 0 ||
+		a.Finish != baleen.FinishLength {
 		t.Errorf("%+v, %v: want the prompt read and nothing generated", a, err)
 	}
 	var unsupported *baleen.ParamError
-	if _, err := baleen.Text(m.FillIn(t.Context(), "a", "b", nil)); !errors.As(err, &unsupported) || !unsupported.Unsupported {
+	if _, err := baleen.Text(m.FillIn(t.Context(), "a", "b", nil)); !errors.As(err, &unsupported) ||
+		!unsupported.Unsupported {
 		t.Errorf("a model that fills no gaps: %v", err)
 	}
 }
@@ -430,7 +454,8 @@ func TestBrokenTemplateMattersToChatsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if _, err := baleen.Text(m.Chat(t.Context(), []baleen.Message{baleen.UserMessage("x")}, nil)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+	if _, err := baleen.Text(m.Chat(t.Context(), []baleen.Message{baleen.UserMessage("x")}, nil)); err == nil ||
+		!strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("error %v", err)
 	}
 	if a, err := baleen.Collect(m.Generate(t.Context(), "hello", greedy(2))); err != nil || len(a.IDs) == 0 {

@@ -24,8 +24,8 @@ var (
 	// ErrNoTemplate says that a model has no chat template: use Generate.
 	ErrNoTemplate = errors.New("baleen: the model has no chat template; give it a text to continue")
 	// ErrModelChanged says that a file of the model was written by another program while it was in use, so that answers
-	// of it cannot go on: close the model, and open it again once the file is complete. A file that was replaced under its
-	// name by another one does no harm to a model that is open.
+	// of it cannot go on: close the model, and open it again once the file is complete. A file that was replaced under
+	// its name by another one does no harm to a model that is open.
 	ErrModelChanged = errors.New("baleen: the model's file was written by another program")
 	// ErrBusy says that a Session is answering already.
 	ErrBusy = errors.New("baleen: the session is answering another message; let its loop end first")

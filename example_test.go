@@ -90,7 +90,12 @@ func ExampleSession_Send() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println("something was cached:", answer.Usage.Cached > 0, "something was new:", answer.Usage.Cached < answer.Usage.Prompt)
+		fmt.Println(
+			"something was cached:",
+			answer.Usage.Cached > 0,
+			"something was new:",
+			answer.Usage.Cached < answer.Usage.Prompt,
+		)
 	}
 	fmt.Println(len(session.Messages()), "messages")
 	// Output:

@@ -19,8 +19,8 @@ import (
 // ErrIncomplete says that an answer was cut, by Params.MaxTokens or the context's end, before it was a whole value.
 var ErrIncomplete = errors.New("baleen: the answer was cut before it was complete")
 
-// Into answers a conversation with a value of a Go type: the answer is held to the type's schema while it is written, so
-// that it always decodes. Fields are read as encoding/json reads them; those without omitempty always stand in the
+// Into answers a conversation with a value of a Go type: the answer is held to the type's schema while it is written,
+// so that it always decodes. Fields are read as encoding/json reads them; those without omitempty always stand in the
 // answer, in the order of the type. A struct tag says what a field means, for programs that show the schema:
 //
 //	type City struct {
@@ -32,8 +32,8 @@ var ErrIncomplete = errors.New("baleen: the answer was cut before it was complet
 // The prompt does not tell the model of the schema: ask for what you want. params may be nil; it has no tools and no
 // format of its own, but a Schema of yours, narrower than the type's, may stand there. The error is ErrIncomplete where
 // the answer was cut, and a *ParamError for a type that has no exact schema: one that contains itself, or anything but
-// time.Time that reads its JSON by a method of its own. Give a Schema for such a type. In an any there may be numbers of
-// more than a float64, which are an error then.
+// time.Time that reads its JSON by a method of its own. Give a Schema for such a type. In an any there may be numbers
+// of more than a float64, which are an error then.
 func Into[T any](ctx context.Context, m *Model, messages []Message, params *Params) (T, error) {
 	var value, none T
 	var p Params
@@ -55,7 +55,12 @@ func Into[T any](ctx context.Context, m *Model, messages []Message, params *Para
 	case err != nil:
 		return none, err
 	case answer.Finish != FinishStop:
-		return none, fmt.Errorf("%w: it ended after %d tokens (%s)", ErrIncomplete, answer.Usage.Generated, answer.Finish)
+		return none, fmt.Errorf(
+			"%w: it ended after %d tokens (%s)",
+			ErrIncomplete,
+			answer.Usage.Generated,
+			answer.Finish,
+		)
 	}
 	if err := json.Unmarshal([]byte(answer.Text), &value); err != nil {
 		return none, fmt.Errorf("baleen: the answer %.100q is no %T: %w", answer.Text, none, err)
@@ -136,7 +141,11 @@ func addSchemas(schemas map[reflect.Type]*jsonschema.Schema, t reflect.Type, see
 		return addSchemas(schemas, t.Elem(), seen)
 	case reflect.Map:
 		if readsItself(t.Key()) {
-			return wrong("schema", "keys of %v are read by a method of their own, so that their schema is not known: give one", t)
+			return wrong(
+				"schema",
+				"keys of %v are read by a method of their own, so that their schema is not known: give one",
+				t,
+			)
 		}
 		return addSchemas(schemas, t.Elem(), seen)
 	case reflect.Struct:
@@ -146,7 +155,12 @@ func addSchemas(schemas map[reflect.Type]*jsonschema.Schema, t reflect.Type, see
 				continue
 			}
 			if slices.Contains(strings.Split(options, ","), "string") {
-				return wrong("schema", "%v.%s: the option string of its tag has no schema: leave it out, or give one", t, f.Name)
+				return wrong(
+					"schema",
+					"%v.%s: the option string of its tag has no schema: leave it out, or give one",
+					t,
+					f.Name,
+				)
 			}
 			if err := addSchemas(schemas, f.Type, seen); err != nil {
 				return err
@@ -159,7 +173,8 @@ func addSchemas(schemas map[reflect.Type]*jsonschema.Schema, t reflect.Type, see
 // readsItself reports whether encoding/json leaves reading to the type.
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
-	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
+		p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 func whole(low, high float64) *jsonschema.Schema {

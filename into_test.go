@@ -45,7 +45,10 @@ func TestIntoRefuses(t *testing.T) {
 	m := open()
 	defer m.Close()
 	ask := []baleen.Message{baleen.UserMessage("measure")}
-	if _, err := baleen.Into[measured](t.Context(), m, ask, &baleen.Params{MaxTokens: 3}); !errors.Is(err, baleen.ErrIncomplete) {
+	if _, err := baleen.Into[measured](t.Context(), m, ask, &baleen.Params{MaxTokens: 3}); !errors.Is(
+		err,
+		baleen.ErrIncomplete,
+	) {
 		t.Errorf("a cut answer: %v", err)
 	}
 	type endless struct{ Next *endless }
@@ -53,7 +56,11 @@ func TestIntoRefuses(t *testing.T) {
 	if _, err := baleen.Into[endless](t.Context(), m, ask, nil); !errors.As(err, &e) || e.Param != "schema" {
 		t.Errorf("a type of itself: %v", err)
 	}
-	if _, err := baleen.Into[bool](t.Context(), m, ask, &baleen.Params{Tools: []baleen.Tool{{Name: "f"}}}); !errors.As(err, &e) || e.Param != "tools" {
+	if _, err := baleen.Into[bool](t.Context(), m, ask, &baleen.Params{Tools: []baleen.Tool{{Name: "f"}}}); !errors.As(
+		err,
+		&e,
+	) ||
+		e.Param != "tools" {
 		t.Errorf("with tools: %v", err)
 	}
 }
@@ -92,8 +99,11 @@ func TestSchemasOfNamedTypes(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(s, &got)
 	}
-	if p := got.Properties; err != nil || p.Year.Maximum != 1<<63-1024 || p.Sum.Type != "string" || p.Sum.Pattern == "" || p.Area.Maximum != math.MaxFloat64 ||
-		p.Wait.AdditionalProperties.Minimum != -(1<<63-1024) || strings.Join(p.Mass.Type, " ") != "null number" {
+	if p := got.Properties; err != nil || p.Year.Maximum != 1<<63-1024 || p.Sum.Type != "string" ||
+		p.Sum.Pattern == "" ||
+		p.Area.Maximum != math.MaxFloat64 ||
+		p.Wait.AdditionalProperties.Minimum != -(1<<63-1024) ||
+		strings.Join(p.Mass.Type, " ") != "null number" {
 		t.Errorf("%s, %v", s, err)
 	}
 	for name, of := range map[string]func() (json.RawMessage, error){
@@ -156,7 +166,13 @@ func TestSchemaFor(t *testing.T) {
 		A int8   `json:"a,omitempty"`
 	}]()
 	if err != nil || !strings.Contains(string(s), `"additionalProperties":false`) ||
-		strings.Index(string(s), `"b"`) > strings.Index(string(s), `"a"`) || !strings.Contains(string(s), `"maximum":127`) {
+		strings.Index(
+			string(s),
+			`"b"`,
+		) > strings.Index(
+			string(s),
+			`"a"`,
+		) || !strings.Contains(string(s), `"maximum":127`) {
 		t.Errorf("%s, %v", s, err)
 	}
 }
@@ -175,7 +191,10 @@ func TestStrictTool(t *testing.T) {
 	}
 	answer, err := baleen.Collect(m.Chat(t.Context(), []baleen.Message{baleen.UserMessage("go")}, &baleen.Params{
 		Tools: []baleen.Tool{{Name: "move", Parameters: schema, Strict: true}}, SingleCall: true,
-		ToolChoice: baleen.ToolChoice{Mode: baleen.ToolNamed, Name: "move"}, Temperature: new(1.0), Seed: new(uint64(3)),
+		ToolChoice: baleen.ToolChoice{
+			Mode: baleen.ToolNamed,
+			Name: "move",
+		}, Temperature: new(1.0), Seed: new(uint64(3)),
 	}))
 	var to place
 	if err != nil || len(answer.Calls) != 1 || json.Unmarshal(answer.Calls[0].Arguments, &to) != nil {

@@ -87,12 +87,13 @@ type Tool struct {
 	Description string `json:"description,omitempty"`
 	// Parameters is a JSON Schema of an object; nil: the function takes none.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// Strict has the arguments fit Parameters, or there is no call. A schema that cannot be enforced exactly is refused.
+	// Strict has the arguments fit Parameters, or there is no call. A schema that cannot be enforced exactly is
+	// refused.
 	Strict bool `json:"strict,omitempty"`
 
 	// Func, where not nil, is called by a Session with the arguments, a JSON object as the model wrote it: unless the
-	// tool is Strict, it may not fit the schema. It returns what the model is told. An error is told to the model as well, which may
-	// try again; to end the answer, cancel the context.
+	// tool is Strict, it may not fit the schema. It returns what the model is told. An error is told to the model as
+	// well, which may try again; to end the answer, cancel the context.
 	Func func(ctx context.Context, arguments json.RawMessage) (string, error) `json:"-"`
 }
 

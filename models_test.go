@@ -71,7 +71,9 @@ func TestRealModels(t *testing.T) {
 		var got string
 		weather := baleen.Tool{
 			Name: "get_weather", Description: "Tells the weather of a city.",
-			Parameters: json.RawMessage(`{"type":"object","required":["city"],"properties":{"city":{"type":"string"}}}`),
+			Parameters: json.RawMessage(
+				`{"type":"object","required":["city"],"properties":{"city":{"type":"string"}}}`,
+			),
 			Func: func(_ context.Context, args json.RawMessage) (string, error) {
 				got = string(args)
 				return "7 degrees and rain", nil

@@ -38,9 +38,9 @@ type Params struct {
 	Stop       []string `json:"stop,omitempty"`        // texts, in what is said; they are not part of it
 	StopTokens []int32  `json:"stop_tokens,omitempty"` // token ids
 
-	// What the answer's text is held to, token by token; at most one of these. Reasoning stays free, and so do calls where
-	// the model's marks tell them from text. What cannot be enforced exactly is refused with a ParamError before a token
-	// is made. An answer that ends with FinishLength is the begin of one that fits, and nothing more.
+	// What the answer's text is held to, token by token; at most one of these. Reasoning stays free, and so do calls
+	// where the model's marks tell them from text. What cannot be enforced exactly is refused with a ParamError before
+	// a token is made. An answer that ends with FinishLength is the begin of one that fits, and nothing more.
 
 	JSON    bool            `json:"json,omitempty"`    // any JSON object
 	Schema  json.RawMessage `json:"schema,omitempty"`  // JSON that this JSON Schema allows; see Into for one from a Go type
@@ -74,19 +74,20 @@ type Params struct {
 
 	// Texts that are continued.
 
-	// PlainPrompt makes ordinary text of control tokens that are written out in a text for Generate. Without it they are
-	// read as such: marks of gaps and turns. No message of a conversation can ever write one.
+	// PlainPrompt makes ordinary text of control tokens that are written out in a text for Generate. Without it they
+	// are read as such: marks of gaps and turns. No message of a conversation can ever write one.
 	PlainPrompt bool `json:"plain_prompt,omitempty"`
-	// Heal takes a text for Generate or FillIn that ends inside a token back to the token's begin, which the answer then
-	// spells out unseen; nil: where it was measured better, see docs/BENCHMARKS.md.
+	// Heal takes a text for Generate or FillIn that ends inside a token back to the token's begin, which the answer
+	// then spells out unseen; nil: where it was measured better, see docs/BENCHMARKS.md.
 	Heal *bool `json:"heal,omitempty"`
 
 	// Conversations.
 
-	// Continue makes an assistant's message at the end of a conversation the begin of the answer, which goes on behind it.
+	// Continue makes an assistant's message at the end of a conversation the begin of the answer, which goes on behind
+	// it.
 	Continue bool `json:"continue,omitempty"`
-	// DropOldest lets a Session drop its oldest turns where a message and MaxTokens would not fit (of 0, or of more than
-	// there can be: an eighth of the context); Chunk.Dropped says which.
+	// DropOldest lets a Session drop its oldest turns where a message and MaxTokens would not fit (of 0, or of more
+	// than there can be: an eighth of the context); Chunk.Dropped says which.
 	DropOldest bool `json:"drop_oldest,omitempty"`
 	// CacheSalt keeps conversations apart: cached prefixes are shared only under the same one.
 	CacheSalt string `json:"cache_salt,omitempty"`

@@ -187,8 +187,8 @@ func TestPipIsNotRun(t *testing.T) {
 	}
 }
 
-// TestAddressesAreFetched: what stands in Open's document is asked of the server that the options name, and Pull takes it
-// without a prefix, too.
+// TestAddressesAreFetched: what stands in Open's document is asked of the server that the options name, and Pull takes
+// it without a prefix, too.
 func TestAddressesAreFetched(t *testing.T) {
 	asked := make(chan string, 100)
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -214,7 +214,8 @@ func TestAddressesAreFetched(t *testing.T) {
 		}
 	}
 	var unknown *baleen.UnknownModelError
-	if _, err := r.Pull(t.Context(), "smolm2-135m"); !errors.As(err, &unknown) || len(unknown.Near) == 0 || len(asked) != 0 {
+	if _, err := r.Pull(t.Context(), "smolm2-135m"); !errors.As(err, &unknown) || len(unknown.Near) == 0 ||
+		len(asked) != 0 {
 		t.Errorf("a misspelt name: %v", err)
 	}
 }
@@ -305,7 +306,11 @@ func TestHandlerServes(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.Post(web.URL+"/ai/v1/chat/completions", "application/json", strings.NewReader(`{"model":"chat",`+ask+`}`))
+	res, err := http.Post(
+		web.URL+"/ai/v1/chat/completions",
+		"application/json",
+		strings.NewReader(`{"model":"chat",`+ask+`}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +361,12 @@ func TestHandlerAccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := httptest.NewRequestWithContext(t.Context(), "DELETE", "http://localhost/api/delete", strings.NewReader(`{"model":"nobody-has-it"}`))
+		req := httptest.NewRequestWithContext(
+			t.Context(),
+			"DELETE",
+			"http://localhost/api/delete",
+			strings.NewReader(`{"model":"nobody-has-it"}`),
+		)
 		req.RemoteAddr = "127.0.0.1:9"
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, req)
@@ -379,7 +389,12 @@ func TestCloseEndsHandlersStreams(t *testing.T) {
 	web := httptest.NewServer(h)
 	defer web.Close()
 	body := `{"model":"chat","messages":[{"role":"user","content":"hello"}],"stream":true,"logit_bias":{"0":-100}}`
-	req, err := http.NewRequestWithContext(context.Background(), "POST", web.URL+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(
+		context.Background(),
+		"POST",
+		web.URL+"/v1/chat/completions",
+		strings.NewReader(body),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,11 +38,11 @@ type ServerOptions struct {
 	Log         *slog.Logger  // nil: nothing is logged
 }
 
-// Handler returns an http.Handler of the APIs of OpenAI, Anthropic and Ollama, as the command "baleen serve" has
-// them; the documents in docs/api say what each route takes. It answers with the models of this machine, by their
-// names, and with those that were opened before from files and folders, by their names without .gguf; the first that was
-// opened is the default. Models are loaded when they are asked for, within the Runtime's memory. To serve it below
-// a path, use http.StripPrefix.
+// Handler returns an http.Handler of the APIs of OpenAI, Anthropic and Ollama, as the command "baleen serve" has them;
+// the documents in docs/api say what each route takes. It answers with the models of this machine, by their names, and
+// with those that were opened before from files and folders, by their names without .gguf; the first that was opened is
+// the default. Models are loaded when they are asked for, within the Runtime's memory. To serve it below a path, use
+// http.StripPrefix.
 //
 // It sets deadlines for reading and writing by itself. Close of the Runtime ends it.
 func (r *Runtime) Handler(o ServerOptions) (http.Handler, error) {

@@ -44,7 +44,9 @@ func TestReasoningIsNoAnswer(t *testing.T) {
 		m := scripted(t, f.Checkpoint, func(string) string { return f.Answer("Paris.") })
 		s := m.NewSession("")
 		a, err := baleen.Collect(s.Send(t.Context(), "capital?", nil))
-		if err != nil || a.Text != "Paris." || strings.TrimSpace(a.Reasoning) != "So that is it." || a.Usage.Reasoning == 0 || a.Finish != baleen.FinishStop {
+		if err != nil || a.Text != "Paris." || strings.TrimSpace(a.Reasoning) != "So that is it." ||
+			a.Usage.Reasoning == 0 ||
+			a.Finish != baleen.FinishStop {
 			t.Errorf("%s: %+v, %v", f.Name, a, err)
 		}
 		if got := s.Messages(); got[1].Content != "Paris." || got[1].Role != baleen.RoleAssistant {
@@ -130,7 +132,13 @@ func TestSessionSendsTheModelsOwnTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again.Usage.Cached < want-1 {
-			t.Errorf("%s: %d tokens of %d were cached, want the %d of the first turn", name, again.Usage.Cached, again.Usage.Prompt, want)
+			t.Errorf(
+				"%s: %d tokens of %d were cached, want the %d of the first turn",
+				name,
+				again.Usage.Cached,
+				again.Usage.Prompt,
+				want,
+			)
 		}
 		if got := s.Messages(); len(got) != 4 {
 			t.Errorf("%s: %+v", name, got)
@@ -148,7 +156,9 @@ func TestLoadedSessionsAreChecked(t *testing.T) {
 			t.Errorf("%s was loaded", text)
 		}
 	}
-	s, err := m.LoadSession(strings.NewReader(`{"version":1,"messages":[{"role":"user","content":"x"}],"tokens":[1,99999999]}`))
+	s, err := m.LoadSession(
+		strings.NewReader(`{"version":1,"messages":[{"role":"user","content":"x"}],"tokens":[1,99999999]}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +191,9 @@ func TestOldestTurnsAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.Messages()
-	if len(a.Dropped) == 0 || a.Dropped[0].Content != talk[1].Content || len(a.Dropped)%2 != 0 || got[0].Content != "Count." || got[1].Role != baleen.RoleUser ||
+	if len(a.Dropped) == 0 || a.Dropped[0].Content != talk[1].Content || len(a.Dropped)%2 != 0 ||
+		got[0].Content != "Count." ||
+		got[1].Role != baleen.RoleUser ||
 		len(got)+len(a.Dropped) != len(talk)+2 {
 		t.Errorf("dropped %d, kept %d messages: %+v", len(a.Dropped), len(got), got)
 	}
@@ -191,7 +203,8 @@ func TestOldestTurnsAreDropped(t *testing.T) {
 	}
 	before := len(s.Messages())
 	var long *baleen.PromptTooLongError
-	if dropped, err := s.Trim(t.Context(), 255, nil); !errors.As(err, &long) || len(dropped) != 0 || len(s.Messages()) != before {
+	if dropped, err := s.Trim(t.Context(), 255, nil); !errors.As(err, &long) || len(dropped) != 0 ||
+		len(s.Messages()) != before {
 		t.Errorf("no room at all: dropped %v, %v", dropped, err)
 	}
 	// MaxTokens of more than the context, or a message that leaves less than is wanted, drop turns and are answered.
@@ -248,7 +261,10 @@ func weather(prompt string) string {
 func TestSessionRunsTools(t *testing.T) {
 	m := scripted(t, servertest.Checkpoint{}, weather)
 	var asked []string
-	tool := baleen.Tool{Name: "weather", Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}
+	tool := baleen.Tool{
+		Name:       "weather",
+		Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`),
+	}
 	run := func(f func(context.Context, json.RawMessage) (string, error), rounds int) (baleen.Answer, []baleen.Message, []baleen.Message, error) {
 		s := m.NewSession("")
 		tool.Func = f
@@ -275,21 +291,32 @@ func TestSessionRunsTools(t *testing.T) {
 		return "raining", nil
 	}
 	a, results, said, err := run(rain, 0)
-	if err != nil || a.Text != "It is raining." || a.Finish != baleen.FinishStop || len(asked) != 1 || asked[0] != `{"city": "Bergen"}` {
+	if err != nil || a.Text != "It is raining." || a.Finish != baleen.FinishStop || len(asked) != 1 ||
+		asked[0] != `{"city": "Bergen"}` {
 		t.Errorf("%+v asked %q, %v", a, asked, err)
 	}
-	if len(results) != 1 || results[0].CallID != a.Calls[0].ID || results[0].Content != "raining" || len(said) != 4 || said[3].Content != "It is raining." {
+	if len(results) != 1 || results[0].CallID != a.Calls[0].ID || results[0].Content != "raining" || len(said) != 4 ||
+		said[3].Content != "It is raining." {
 		t.Errorf("results %+v, conversation %+v", results, said)
 	}
-	a, results, _, err = run(func(context.Context, json.RawMessage) (string, error) { return "", errors.New("the station is down") }, 0)
+	a, results, _, err = run(
+		func(context.Context, json.RawMessage) (string, error) { return "", errors.New("the station is down") },
+		0,
+	)
 	if err != nil || a.Text != "It is Error: the station is down." || !results[0].Failed {
 		t.Errorf("a tool that fails: %+v, %+v, %v", a, results, err)
 	}
 	var p *baleen.PanicError
-	if _, _, said, err := run(func(context.Context, json.RawMessage) (string, error) { panic("no") }, 0); !errors.As(err, &p) || p.Where != "Tool.Func of weather" || len(said) != 2 {
+	if _, _, said, err := run(func(context.Context, json.RawMessage) (string, error) { panic("no") }, 0); !errors.As(
+		err,
+		&p,
+	) ||
+		p.Where != "Tool.Func of weather" ||
+		len(said) != 2 {
 		t.Errorf("a tool that panics: %v, %+v", err, said)
 	}
-	if a, results, said, err := run(rain, -1); err != nil || a.Finish != baleen.FinishToolCalls || len(results) != 0 || len(said) != 2 {
+	if a, results, said, err := run(rain, -1); err != nil || a.Finish != baleen.FinishToolCalls || len(results) != 0 ||
+		len(said) != 2 {
 		t.Errorf("no rounds: %+v, %+v, %v", a, said, err)
 	}
 	a, _, said, err = run(nil, 0)
@@ -300,7 +327,13 @@ func TestSessionRunsTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := baleen.Text(s.SendMessages(t.Context(), []baleen.Message{baleen.ToolMessage(a.Calls[0], "dry")}, &baleen.Params{Tools: []baleen.Tool{tool}}))
+	text, err := baleen.Text(
+		s.SendMessages(
+			t.Context(),
+			[]baleen.Message{baleen.ToolMessage(a.Calls[0], "dry")},
+			&baleen.Params{Tools: []baleen.Tool{tool}},
+		),
+	)
 	if err != nil || text != "It is dry." {
 		t.Errorf("with a result from outside: %q, %v", text, err)
 	}
@@ -311,7 +344,11 @@ func TestJSONGoesRound(t *testing.T) {
 	in := []baleen.Message{
 		baleen.SystemMessage("s"),
 		{Role: baleen.RoleUser, Parts: []baleen.Part{{Type: baleen.PartText, Text: "p"}}},
-		{Role: baleen.RoleAssistant, Reasoning: "r", Calls: []baleen.Call{{ID: "1", Name: "f", Arguments: json.RawMessage(`{"a":1}`)}}},
+		{
+			Role:      baleen.RoleAssistant,
+			Reasoning: "r",
+			Calls:     []baleen.Call{{ID: "1", Name: "f", Arguments: json.RawMessage(`{"a":1}`)}},
+		},
 		{Role: baleen.RoleTool, CallID: "1", Tool: "f", Content: "x", Failed: true},
 	}
 	b, err := json.Marshal(in)
@@ -326,7 +363,8 @@ func TestJSONGoesRound(t *testing.T) {
 		t.Errorf("%s became %s, %v", b, again, err)
 	}
 	p := baleen.Params{Temperature: new(0.0), TopK: new(3), Seed: new(uint64(9)), Tools: []baleen.Tool{{Name: "f"}}}
-	if b, err = json.Marshal(p); err != nil || !strings.Contains(string(b), `"temperature":0`) || strings.Contains(string(b), "tool_choice") {
+	if b, err = json.Marshal(p); err != nil || !strings.Contains(string(b), `"temperature":0`) ||
+		strings.Contains(string(b), "tool_choice") {
 		t.Errorf("%s, %v", b, err)
 	}
 }

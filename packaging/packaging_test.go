@@ -97,8 +97,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestImageNeedsNoLoader: in an image without a C library, only a program that names no loader starts. What opens NVIDIA's
-// driver needs one.
+// TestImageNeedsNoLoader: in an image without a C library, only a program that names no loader starts. What opens
+// NVIDIA's driver needs one.
 func TestImageNeedsNoLoader(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a build")
@@ -108,7 +108,9 @@ func TestImageNeedsNoLoader(t *testing.T) {
 		t.Fatal("the Dockerfile builds without tags")
 	}
 	binary := filepath.Join(t.TempDir(), "baleen")
-	build := exec.Command("go", append([]string{"build", "-o", binary}, append(strings.Fields(tags[1]), "./cmd/baleen")...)...)
+	build := exec.Command(
+		"go",
+		append([]string{"build", "-o", binary}, append(strings.Fields(tags[1]), "./cmd/baleen")...)...)
 	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

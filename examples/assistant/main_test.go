@@ -63,10 +63,14 @@ func TestAssistant(t *testing.T) {
 	if strings.Contains(out, "abracadabra") || !strings.Contains(out, "It says: Error") {
 		t.Errorf("a path led out of the folder: %q", out)
 	}
-	if strings.Contains(out, "So that is it") || !strings.Contains(log, "So that is it") || !strings.Contains(log, `(calculate {"a": 6`) {
+	if strings.Contains(out, "So that is it") || !strings.Contains(log, "So that is it") ||
+		!strings.Contains(log, `(calculate {"a": 6`) {
 		t.Errorf("beside the answers: %q", log)
 	}
-	if _, _ = ask("Anything else?\n"); !strings.Contains(string(read(t, filepath.Join(dir, "talk.json"))), "6 times 7") {
+	if _, _ = ask("Anything else?\n"); !strings.Contains(
+		string(read(t, filepath.Join(dir, "talk.json"))),
+		"6 times 7",
+	) {
 		t.Error("the conversation did not go on")
 	}
 }

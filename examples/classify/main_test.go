@@ -79,8 +79,13 @@ func TestClassifyWithARealModel(t *testing.T) {
 		t.Skip("BALEEN_TEST_MODELS is not set")
 	}
 	got := classes(t, func(files []string, out *bytes.Buffer) error {
-		return run(t.Context(), append([]string{"-model", "qwen2.5-coder-0.5b", "-classes", "sport,cooking"}, files...), out)
-	}, "The striker scored in the last minute and the stadium cheered.", "Fry the onions in butter, then add the flour.")
+		return run(
+			t.Context(),
+			append([]string{"-model", "qwen2.5-coder-0.5b", "-classes", "sport,cooking"}, files...),
+			out,
+		)
+	}, "The striker scored in the last minute and the stadium cheered.", "Fry the onions in butter, then add the "+
+		"flour.")
 	for i, want := range []string{"sport", "cooking"} {
 		if r := got[i]; r.Class != want || r.Probability <= 0.5 {
 			t.Errorf("%+v, want %s", r, want)

@@ -73,7 +73,8 @@ func TestServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := serve(t, model.WithBackend(t.Context(), b), "-model", checkpoint)
-	if code, text := send(t, "PUT", address+"/summarize", "Whales are large."); code != 200 || strings.TrimSpace(text) != "It is about whales." {
+	if code, text := send(t, "PUT", address+"/summarize", "Whales are large."); code != 200 ||
+		strings.TrimSpace(text) != "It is about whales." {
 		t.Errorf("%d %q", code, text)
 	}
 	for _, body := range []string{strings.Repeat("x", 50_000), strings.Repeat("x", maxText+1)} {
@@ -85,7 +86,8 @@ func TestServer(t *testing.T) {
 		t.Errorf("no text: %d %q", code, text)
 	}
 	ask := `{"model":"scripted","messages":[{"role":"user","content":"Hi"}]}`
-	if code, text := send(t, "POST", address+"/ai/v1/chat/completions", ask); code != 200 || !strings.Contains(text, "Hello!") {
+	if code, text := send(t, "POST", address+"/ai/v1/chat/completions", ask); code != 200 ||
+		!strings.Contains(text, "Hello!") {
 		t.Errorf("%d %q", code, text)
 	}
 	if code, text := send(t, "GET", address+"/ai/api/tags", ""); code != 200 || !strings.Contains(text, "scripted") {
@@ -99,11 +101,13 @@ func TestServerWithARealModel(t *testing.T) {
 		t.Skip("BALEEN_TEST_MODELS is not set")
 	}
 	address := serve(t, t.Context(), "-model", "smollm2-135m")
-	if code, text := send(t, "PUT", address+"/summarize", "Whales are large animals. They live in the sea."); code != 200 || text == "" {
+	if code, text := send(t, "PUT", address+"/summarize", "Whales are large animals. They live in the sea."); code != 200 ||
+		text == "" {
 		t.Errorf("%d %q", code, text)
 	}
 	ask := `{"model":"smollm2-135m","messages":[{"role":"user","content":"Hi"}],"max_tokens":8}`
-	if code, text := send(t, "POST", address+"/ai/v1/chat/completions", ask); code != 200 || !strings.Contains(text, `"content"`) {
+	if code, text := send(t, "POST", address+"/ai/v1/chat/completions", ask); code != 200 ||
+		!strings.Contains(text, `"content"`) {
 		t.Errorf("%d %q", code, text)
 	}
 }

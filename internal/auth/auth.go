@@ -211,7 +211,10 @@ func change(path string, f func([]Key) ([]Key, error)) error {
 		w, err = os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("auth: %s is there: another command changes the keys, or one was killed; if none runs, remove that file", next)
+		return fmt.Errorf(
+			"auth: %s is there: another command changes the keys, or one was killed; if none runs, remove that file",
+			next,
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("auth: key file: %w", err)
@@ -249,7 +252,10 @@ func Add(path, name string, scopes []Scope) (string, error) {
 		if slices.ContainsFunc(keys, func(k Key) bool { return k.Name == name }) {
 			return nil, fmt.Errorf("auth: there is a key named %q already: revoke it first", name)
 		}
-		return append(keys, Key{Name: name, Hash: hash(text), Scopes: scopes, Made: time.Now().UTC().Truncate(time.Second)}), nil
+		return append(
+			keys,
+			Key{Name: name, Hash: hash(text), Scopes: scopes, Made: time.Now().UTC().Truncate(time.Second)},
+		), nil
 	})
 }
 

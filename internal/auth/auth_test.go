@@ -121,8 +121,8 @@ func TestKeysAtOnce(t *testing.T) {
 	}
 }
 
-// TestKeysThatAreDemanded takes away the last key of a server that other machines reach: nobody gets in then, where else
-// everybody would.
+// TestKeysThatAreDemanded takes away the last key of a server that other machines reach: nobody gets in then, where
+// else everybody would.
 func TestKeysThatAreDemanded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	if _, err := Add(path, "laptop", Scopes()); err != nil {
@@ -161,7 +161,10 @@ func TestParseScopes(t *testing.T) {
 }
 
 func TestHostsAndOrigins(t *testing.T) {
-	h := &Hosts{Names: []string{"box.lan"}, Origins: []string{"https://ui.example.org/", "moz-extension://*", "chrome-extension://*"}}
+	h := &Hosts{
+		Names:   []string{"box.lan"},
+		Origins: []string{"https://ui.example.org/", "moz-extension://*", "chrome-extension://*"},
+	}
 	wide := &Hosts{Addresses: true}
 	for _, c := range []struct {
 		h    *Hosts
@@ -192,7 +195,9 @@ func TestHostsAndOrigins(t *testing.T) {
 	}
 	over := request()
 	over.Host = "x"
-	over = over.WithContext(context.WithValue(over.Context(), http.LocalAddrContextKey, &net.UnixAddr{Name: "/s", Net: "unix"}))
+	over = over.WithContext(
+		context.WithValue(over.Context(), http.LocalAddrContextKey, &net.UnixAddr{Name: "/s", Net: "unix"}),
+	)
 	if !h.HostAllowed(over) {
 		t.Error("over a socket file a host is refused")
 	}
@@ -239,7 +244,8 @@ func TestLoopback(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	h := http.Header{"Authorization": {"Bearer x"}, "Accept": {"y"}}
-	if r := Redact(h); r.Get("Authorization") != "(removed)" || r.Get("Accept") != "y" || h.Get("Authorization") != "Bearer x" {
+	if r := Redact(h); r.Get("Authorization") != "(removed)" || r.Get("Accept") != "y" ||
+		h.Get("Authorization") != "Bearer x" {
 		t.Errorf("%v", r)
 	}
 }

@@ -17,8 +17,8 @@ type Hosts struct {
 	Names     []string
 	Addresses bool
 	// Origins are those of web pages that may call, such as https://chat.example.org. Pages that the server itself
-	// served are always allowed. "*" allows all, and SCHEME://* all of a scheme: browsers give each installed extension an
-	// origin such as moz-extension://UUID, which nobody knows before.
+	// served are always allowed. "*" allows all, and SCHEME://* all of a scheme: browsers give each installed extension
+	// an origin such as moz-extension://UUID, which nobody knows before.
 	Origins []string
 }
 

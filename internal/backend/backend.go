@@ -21,8 +21,8 @@ const (
 	KVF32               // exact; what golden comparisons use
 )
 
-// Options say how a plan is to be compiled. The zero value is usable apart from the limits. What only one kind of backend
-// can be told is given when it is made.
+// Options say how a plan is to be compiled. The zero value is usable apart from the limits. What only one kind of
+// backend can be told is given when it is made.
 type Options struct {
 	KV      KVType
 	MaxRows int   // rows of one step

@@ -41,7 +41,14 @@ func CheckBatch(p *plan.Plan, o Options, b *Batch) error {
 
 func checkSeq(p *plan.Plan, o Options, i int, s *Seq, left int) error {
 	if s.Rows <= 0 || s.Rows > left || s.Pos < 0 || s.Pos+s.Rows > p.Context {
-		return fmt.Errorf("sequence %d has rows %d at position %d; %d rows left, context %d", i, s.Rows, s.Pos, left, p.Context)
+		return fmt.Errorf(
+			"sequence %d has rows %d at position %d; %d rows left, context %d",
+			i,
+			s.Rows,
+			s.Pos,
+			left,
+			p.Context,
+		)
 	}
 	if len(s.Pages) != len(p.Groups) {
 		return fmt.Errorf("sequence %d has page tables for %d groups of %d", i, len(s.Pages), len(p.Groups))

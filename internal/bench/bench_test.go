@@ -193,7 +193,8 @@ func TestWorkers(t *testing.T) {
 		t.Error("any line passes as the first token")
 	}
 	worker("silent")
-	if _, err := Measure(t.Context(), command, os.Stderr); err == nil || !strings.Contains(err.Error(), "without a result") {
+	if _, err := Measure(t.Context(), command, os.Stderr); err == nil ||
+		!strings.Contains(err.Error(), "without a result") {
 		t.Errorf("silent: %v", err)
 	}
 	worker("fails")

@@ -99,7 +99,14 @@ func TestChangedFileIsLoadedWithTheNextRequest(t *testing.T) {
 				want[seed] = got
 			}
 			if !slices.Equal(got, want[seed]) || (cached > 0) != (round == 1) || loads != int(seed)+1 {
-				t.Errorf("contents %d, request %d: %v, %d tokens from the cache, %d loads", seed, round, got, cached, loads)
+				t.Errorf(
+					"contents %d, request %d: %v, %d tokens from the cache, %d loads",
+					seed,
+					round,
+					got,
+					cached,
+					loads,
+				)
 			}
 			if seed > 0 && slices.Equal(got, want[seed-1]) {
 				t.Errorf("contents %d give the answer of those before", seed)
@@ -113,7 +120,8 @@ func TestChangedFileInWords(t *testing.T) {
 	cause := fmt.Errorf("cpu: %w", &mmap.ChangedError{Path: "/home/me/m.gguf", What: "its size is another"})
 	for _, e := range []*Error{AsError(engineError(cause)), AsError(poolError("m", cause))} {
 		said := e.Message()
-		if e.Kind != Unavailable || e.RetryAfter < time.Second || strings.Contains(said, "/home") || !strings.Contains(said, "written") {
+		if e.Kind != Unavailable || e.RetryAfter < time.Second || strings.Contains(said, "/home") ||
+			!strings.Contains(said, "written") {
 			t.Errorf("%v: %s", e.Kind, e.Message())
 		}
 		if !strings.Contains(e.Error(), "/home/me/m.gguf") {

@@ -12,7 +12,10 @@ import (
 )
 
 // collect reads a stream to its end.
-func collect(t *testing.T, s *chat.Stream) (text, reasoning string, calls []chat.Call, finish []chat.Delta, done chat.Delta) {
+func collect(
+	t *testing.T,
+	s *chat.Stream,
+) (text, reasoning string, calls []chat.Call, finish []chat.Delta, done chat.Delta) {
 	t.Helper()
 	for d := range s.All() {
 		switch d.Kind {
@@ -31,7 +34,11 @@ func collect(t *testing.T, s *chat.Stream) (text, reasoning string, calls []chat
 	return
 }
 
-func run(t *testing.T, w *servertest.World, r *chat.Request) (text, reasoning string, calls []chat.Call, finish []chat.Delta, done chat.Delta) {
+func run(
+	t *testing.T,
+	w *servertest.World,
+	r *chat.Request,
+) (text, reasoning string, calls []chat.Call, finish []chat.Delta, done chat.Delta) {
 	t.Helper()
 	r.Model = "scripted"
 	s, err := w.Chat.Run(t.Context(), r)
@@ -66,9 +73,15 @@ func TestReasoningAndCalls(t *testing.T) {
 	w := servertest.New(t, servertest.Options{Script: func(string) string {
 		return "<think>\nhmm\n</think>\n\nOne moment.\n" + servertest.ToolCall("add", `{"a": 1}`)
 	}})
-	text, reasoning, calls, finish, done := run(t, w, &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}})
+	text, reasoning, calls, finish, done := run(
+		t,
+		w,
+		&chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}},
+	)
 	if strings.TrimSpace(reasoning) != "hmm" || strings.TrimSpace(text) != "One moment." || len(calls) != 1 || calls[0].Name != "add" ||
-		calls[0].ID == "" || finish[0].Reason != chat.ToolCalls || done.Usage.Reasoning == 0 {
+		calls[0].ID == "" ||
+		finish[0].Reason != chat.ToolCalls ||
+		done.Usage.Reasoning == 0 {
 		t.Errorf("%q %q %v %v %+v", text, reasoning, calls, finish, done)
 	}
 }
@@ -95,7 +108,11 @@ func TestStopStringsCutTextAlone(t *testing.T) {
 		return "<think>\nEND of thought\n</think>\n\nOne END two " + servertest.ToolCall("add", `{"a": "END"}`)
 	}})
 	tools := []chat.Tool{{Name: "add"}}
-	text, reasoning, calls, finish, done := run(t, w, &chat.Request{Messages: user("x"), Tools: tools, Stop: []string{"END"}})
+	text, reasoning, calls, finish, done := run(
+		t,
+		w,
+		&chat.Request{Messages: user("x"), Tools: tools, Stop: []string{"END"}},
+	)
 	if strings.TrimSpace(text) != "One" || !strings.Contains(reasoning, "END of") || len(calls) != 0 ||
 		finish[0].Reason != chat.StopSequence || finish[0].StopString != "END" || done.Err != nil {
 		t.Errorf("%q %q %v %+v", text, reasoning, calls, finish)
@@ -131,7 +148,8 @@ func TestLengths(t *testing.T) {
 			r.Context = n + c.context
 		}
 		text, _, _, finish, done := run(t, w, r)
-		if text != c.text || finish[0].Reason != c.reason || done.Usage.Generated != c.generated || done.Usage.Prompt != n {
+		if text != c.text || finish[0].Reason != c.reason || done.Usage.Generated != c.generated ||
+			done.Usage.Prompt != n {
 			t.Errorf("%+v: %q %v %+v", c, text, finish, done.Usage)
 		}
 	}
@@ -153,7 +171,8 @@ func TestThinkingBudget(t *testing.T) {
 		return "<think>\n" + strings.Repeat("ab", 500)
 	}})
 	text, reasoning, _, finish, done := run(t, w, &chat.Request{Messages: user("x"), ThinkingBudget: 20})
-	if strings.TrimSpace(text) != "Done." || finish[0].Reason != chat.Stop || done.Usage.Reasoning != 20 || len(strings.TrimSpace(reasoning)) > 20 {
+	if strings.TrimSpace(text) != "Done." || finish[0].Reason != chat.Stop || done.Usage.Reasoning != 20 ||
+		len(strings.TrimSpace(reasoning)) > 20 {
 		t.Errorf("%q %q %+v %+v", text, reasoning, finish, done.Usage)
 	}
 	text, _, _, finish, _ = run(t, w, &chat.Request{Messages: user("x"), ThinkingBudget: 20, MaxTokens: 10})
@@ -220,7 +239,12 @@ func TestForcedCalls(t *testing.T) {
 // TestForcedCallCannotBeTalkedAway: a tool that must be called is called, whatever the model writes where its arguments
 // should stand. A model of half a billion parameters wrote "Anna is 30".
 func TestForcedCallCannotBeTalkedAway(t *testing.T) {
-	tools := []chat.Tool{{Name: "extract", Parameters: []byte(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`)}}
+	tools := []chat.Tool{
+		{
+			Name:       "extract",
+			Parameters: []byte(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`),
+		},
+	}
 	for _, c := range []struct {
 		script, args string
 		reason       chat.Reason
@@ -237,8 +261,13 @@ func TestForcedCallCannotBeTalkedAway(t *testing.T) {
 			return "Anna is 30"
 		}})
 		for _, choice := range []chat.ToolChoice{{Mode: chat.ToolNamed, Name: "extract"}, {Mode: chat.ToolsRequired}} {
-			_, _, calls, finish, _ := run(t, w, &chat.Request{Messages: user("Anna is 30"), Tools: tools, Choice: choice})
-			if len(calls) != 1 || calls[0].Name != "extract" || calls[0].Arguments != c.args || finish[0].Reason != c.reason {
+			_, _, calls, finish, _ := run(
+				t,
+				w,
+				&chat.Request{Messages: user("Anna is 30"), Tools: tools, Choice: choice},
+			)
+			if len(calls) != 1 || calls[0].Name != "extract" || calls[0].Arguments != c.args ||
+				finish[0].Reason != c.reason {
 				t.Errorf("%+v, %q: calls %v, ended by %v", choice, c.script, calls, finish[0].Reason)
 			}
 		}
@@ -253,7 +282,13 @@ func TestTemplateThatLosesText(t *testing.T) {
 		{`{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}`, "<user>one<assistant>two<user>three", ""},
 	} {
 		prompt := ""
-		w := servertest.New(t, servertest.Options{Checkpoint: servertest.Checkpoint{Template: c.template}, Script: func(p string) string { prompt = p; return "ok" }})
+		w := servertest.New(
+			t,
+			servertest.Options{
+				Checkpoint: servertest.Checkpoint{Template: c.template},
+				Script:     func(p string) string { prompt = p; return "ok" },
+			},
+		)
 		if c.message == "" {
 			if run(t, w, &chat.Request{Messages: talk}); prompt != c.prompt {
 				t.Errorf("prompt %q, want %q", prompt, c.prompt)
@@ -268,7 +303,8 @@ func TestTemplateThatLosesText(t *testing.T) {
 	}
 }
 
-// TestTemplateTimeIsPinned: a template that prints the time prints that of the request, and the record says which it was.
+// TestTemplateTimeIsPinned: a template that prints the time prints that of the request, and the record says which it
+// was.
 func TestTemplateTimeIsPinned(t *testing.T) {
 	const template = `{{ strftime_now('%d %b %Y %H') }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.FixedZone("", 3600))
@@ -283,7 +319,13 @@ func TestTemplateTimeIsPinned(t *testing.T) {
 		{`{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}`, now, "<user>x", "none"},
 	} {
 		prompt, recorded := "", "none"
-		w := servertest.New(t, servertest.Options{Checkpoint: servertest.Checkpoint{Template: c.template}, Script: func(p string) string { prompt = p; return "ok" }})
+		w := servertest.New(
+			t,
+			servertest.Options{
+				Checkpoint: servertest.Checkpoint{Template: c.template},
+				Script:     func(p string) string { prompt = p; return "ok" },
+			},
+		)
 		ctx := chat.WithTrace(t.Context(), &chat.Trace{Record: func(name string, b []byte) {
 			if name == "time.txt" {
 				recorded = string(b)
@@ -297,18 +339,23 @@ func TestTemplateTimeIsPinned(t *testing.T) {
 		if !strings.HasSuffix(prompt, c.prompt) || c.recorded != "" && recorded != c.recorded {
 			t.Errorf("prompt %q, recorded %q; want %q, %q", prompt, recorded, c.prompt, c.recorded)
 		}
-		if at, err := time.Parse(time.RFC3339+"\n", recorded); c.recorded == "" && (err != nil || time.Since(at) > time.Hour) {
+		if at, err := time.Parse(time.RFC3339+"\n", recorded); c.recorded == "" &&
+			(err != nil || time.Since(at) > time.Hour) {
 			t.Errorf("recorded %q", recorded)
 		}
 	}
 }
 
-// TestDamagedHistoryIsAnswered: calls that a client sends back as a model wrote them, empty or cut, are no reason to refuse.
+// TestDamagedHistoryIsAnswered: calls that a client sends back as a model wrote them, empty or cut, are no reason to
+// refuse.
 func TestDamagedHistoryIsAnswered(t *testing.T) {
 	for _, args := range []string{"", "{", `{"a": "b`, "a=b", "null"} {
 		w := servertest.New(t, servertest.Options{Script: func(string) string { return "ok" }})
 		text, _, _, _, done := run(t, w, &chat.Request{Tools: []chat.Tool{{Name: "add"}}, Messages: []chat.Message{
-			chat.Text(chat.User, "x"), {Role: chat.Assistant, Calls: []chat.Call{{ID: "1", Name: "add", Arguments: args}}}, {Role: chat.ToolRole, CallID: "1", Parts: []chat.Part{{Text: "2"}}},
+			chat.Text(
+				chat.User,
+				"x",
+			), {Role: chat.Assistant, Calls: []chat.Call{{ID: "1", Name: "add", Arguments: args}}}, {Role: chat.ToolRole, CallID: "1", Parts: []chat.Part{{Text: "2"}}},
 		}})
 		if text != "ok" || done.Err != nil {
 			t.Errorf("arguments %q: %q, %v", args, text, done.Err)
@@ -320,7 +367,11 @@ func TestSingleCall(t *testing.T) {
 	two := servertest.ToolCall("add", `{"a": 1}`) + "\n" + servertest.ToolCall("add", `{"a": 2}`)
 	w := servertest.New(t, servertest.Options{Script: func(string) string { return two }})
 	for single, want := range map[bool]int{true: 1, false: 2} {
-		_, _, calls, finish, _ := run(t, w, &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, SingleCall: single})
+		_, _, calls, finish, _ := run(
+			t,
+			w,
+			&chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, SingleCall: single},
+		)
 		if len(calls) != want || finish[0].Reason != chat.ToolCalls {
 			t.Errorf("single %v: %v %v", single, calls, finish)
 		}
@@ -328,8 +379,15 @@ func TestSingleCall(t *testing.T) {
 }
 
 func TestCallCutByLength(t *testing.T) {
-	w := servertest.New(t, servertest.Options{Script: func(string) string { return servertest.ToolCall("add", `{"a": "a long text"}`) }})
-	_, _, calls, finish, _ := run(t, w, &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, MaxTokens: 45})
+	w := servertest.New(
+		t,
+		servertest.Options{Script: func(string) string { return servertest.ToolCall("add", `{"a": "a long text"}`) }},
+	)
+	_, _, calls, finish, _ := run(
+		t,
+		w,
+		&chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, MaxTokens: 45},
+	)
 	if finish[0].Reason != chat.Length {
 		t.Errorf("%v %v", calls, finish)
 	}
@@ -342,7 +400,10 @@ func TestConversationsShareTheirPrefix(t *testing.T) {
 		}
 		return "Let me see.\n" + servertest.ToolCall("add", `{"a": 1, "b": 2}`)
 	}})
-	r := &chat.Request{Messages: user("What is 1 + 2? " + strings.Repeat("Think well. ", 20)), Tools: []chat.Tool{{Name: "add"}}}
+	r := &chat.Request{
+		Messages: user("What is 1 + 2? " + strings.Repeat("Think well. ", 20)),
+		Tools:    []chat.Tool{{Name: "add"}},
+	}
 	text, _, calls, _, first := run(t, w, r)
 	r.Messages = append(r.Messages,
 		chat.Message{Role: chat.Assistant, Parts: []chat.Part{{Text: text}}, Calls: calls},
@@ -365,7 +426,8 @@ func TestRawTexts(t *testing.T) {
 	}{
 		{chat.Request{Prompt: "Once <|im_end|>"}, "Once <|im_end|>"},
 		{chat.Request{PromptTokens: []int32{72, 105}}, "Hi"},
-		{chat.Request{Prompt: "a", Suffix: "b <|fim_middle|>"}, "<|fim_prefix|>a<|fim_suffix|>b <|fim_middle|><|fim_middle|>"},
+		{chat.Request{Prompt: "a", Suffix: "b <|fim_middle|>"}, "<|fim_prefix|>a<|fim_suffix|>b " +
+			"<|fim_middle|><|fim_middle|>"},
 	} {
 		c.r.Raw = true
 		run(t, w, &c.r)
@@ -373,7 +435,10 @@ func TestRawTexts(t *testing.T) {
 			t.Errorf("%q, want %q", seen, c.want)
 		}
 	}
-	plain, _ := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>", PromptPlain: true})
+	plain, _ := w.Chat.Count(
+		t.Context(),
+		&chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>", PromptPlain: true},
+	)
 	control, _ := w.Chat.Count(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "<|im_end|>"})
 	if plain != len("<|im_end|>") || control != 1 {
 		t.Errorf("%d %d", plain, control)
@@ -382,7 +447,18 @@ func TestRawTexts(t *testing.T) {
 
 func TestPromptLogProbs(t *testing.T) {
 	w := servertest.New(t, servertest.Options{})
-	s, err := w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: "Hel", PromptLogProbs: true, LogProbs: true, TopLogs: 2, MaxTokens: 2})
+	s, err := w.Chat.Run(
+		t.Context(),
+		&chat.Request{
+			Model:          "scripted",
+			Raw:            true,
+			Prompt:         "Hel",
+			PromptLogProbs: true,
+			LogProbs:       true,
+			TopLogs:        2,
+			MaxTokens:      2,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +467,8 @@ func TestPromptLogProbs(t *testing.T) {
 	for d := range s.All() {
 		answer = append(answer, d.Tokens...)
 	}
-	if len(logs) != 3 || logs[0].LogProb == logs[0].LogProb || logs[2].Text != "l" || logs[2].LogProb >= 0 || len(logs[1].Top) != 2 {
+	if len(logs) != 3 || logs[0].LogProb == logs[0].LogProb || logs[2].Text != "l" || logs[2].LogProb >= 0 ||
+		len(logs[1].Top) != 2 {
 		t.Errorf("%+v", logs)
 	}
 	if len(answer) != 2 || answer[0].Text != "H" || answer[1].Offset != 1 {
@@ -412,7 +489,11 @@ func TestSpecsBringDefaults(t *testing.T) {
 		},
 	})
 	text, _, _, _, _ := run(t, w, &chat.Request{Messages: user("x")})
-	if text != "one " || !strings.HasPrefix(seen, "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\npong") {
+	if text != "one " ||
+		!strings.HasPrefix(
+			seen,
+			"<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nping<|im_end|>\n<|im_start|>assistant\npong",
+		) {
 		t.Errorf("%q %q", text, seen)
 	}
 	run(t, w, &chat.Request{Messages: append([]chat.Message{chat.Text(chat.System, "Mine.")}, user("x")...)})
@@ -424,7 +505,11 @@ func TestSpecsBringDefaults(t *testing.T) {
 func TestContinuedAnswers(t *testing.T) {
 	var seen string
 	w := servertest.New(t, servertest.Options{Script: func(p string) string { seen = p; return " world" }})
-	text, _, _, _, _ := run(t, w, &chat.Request{Messages: append(user("x"), chat.Text(chat.Assistant, "Hello")), Continue: true})
+	text, _, _, _, _ := run(
+		t,
+		w,
+		&chat.Request{Messages: append(user("x"), chat.Text(chat.Assistant, "Hello")), Continue: true},
+	)
 	if text != " world" || !strings.HasSuffix(seen, "<|im_start|>assistant\nHello") {
 		t.Errorf("%q %q", text, seen)
 	}
@@ -459,7 +544,11 @@ func TestSameAnswersAlone(t *testing.T) {
 	request := func(n int) *chat.Request {
 		return &chat.Request{
 			Model: "scripted", Messages: user("COUNT"), MaxTokens: 60, N: n,
-			Sampling: chat.Sampling{Temperature: &hot, Seed: &seed, LogitBias: map[int32]float32{49: -25, 50: -25, 32: -25}},
+			Sampling: chat.Sampling{
+				Temperature: &hot,
+				Seed:        &seed,
+				LogitBias:   map[int32]float32{49: -25, 50: -25, 32: -25},
+			},
 		}
 	}
 	text, _, _, _, _ := run(t, w, request(1))
@@ -494,7 +583,10 @@ func TestPromptLogProbsOfAFailedAnswer(t *testing.T) {
 	prompt := strings.Repeat("prompt ", 2000)
 	run(t, w, &chat.Request{Raw: true, Prompt: prompt, MaxTokens: 1}) // the second answer takes it from the cache
 	w.Backend.SetDelay(time.Millisecond)
-	s, err := w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Raw: true, Prompt: prompt, N: 2, PromptLogProbs: true, LogProbs: true})
+	s, err := w.Chat.Run(
+		t.Context(),
+		&chat.Request{Model: "scripted", Raw: true, Prompt: prompt, N: 2, PromptLogProbs: true, LogProbs: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -529,12 +621,20 @@ func TestPromptLogProbsOfAFailedAnswer(t *testing.T) {
 
 // TestErrorsSayThingsOnce is about log rows, and about advice that is a command line.
 func TestErrorsSayThingsOnce(t *testing.T) {
-	long := &chat.Error{Kind: chat.PromptTooLong, Tokens: 9120, Context: 8192, Err: &engine.PromptTooLong{Tokens: 9120, Context: 8192}}
+	long := &chat.Error{
+		Kind:    chat.PromptTooLong,
+		Tokens:  9120,
+		Context: 8192,
+		Err:     &engine.PromptTooLong{Tokens: 9120, Context: 8192},
+	}
 	if got := long.Error(); strings.Count(got, "9,120") != 1 {
 		t.Errorf("%q", got)
 	}
 	for name, advised := range map[string]bool{"qwen3:4b": true, "a b": false, "a\nrm -r": false, "\x1b[31m": false} {
-		if got := (&chat.Error{Kind: chat.UnknownModel, Model: name}).Advice(); strings.Contains(got, "baleen pull") != advised {
+		if got := (&chat.Error{Kind: chat.UnknownModel, Model: name}).Advice(); strings.Contains(
+			got,
+			"baleen pull",
+		) != advised {
 			t.Errorf("%q: %q", name, got)
 		}
 	}

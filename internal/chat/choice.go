@@ -210,10 +210,20 @@ func (c *choice) ended(ev engine.Event) {
 	case engine.FinishCancelled, engine.FinishError:
 		err := streamError(ev)
 		if k := c.constrained; ev.Reason == engine.FinishError && k != nil && k.err != nil {
-			err = &Error{Kind: Unsupported, Field: c.s.r.Format.Field, Msg: "the answer cannot be held to the format any further: " + k.err.Error(), Err: k.err}
+			err = &Error{
+				Kind:  Unsupported,
+				Field: c.s.r.Format.Field,
+				Msg:   "the answer cannot be held to the format any further: " + k.err.Error(),
+				Err:   k.err,
+			}
 		}
 		if k := c.heldCalls; k != nil && k.err != nil {
-			err = &Error{Kind: Unsupported, Field: "tools", Msg: "the call cannot be held to its schema any further: " + k.err.Error(), Err: k.err}
+			err = &Error{
+				Kind:  Unsupported,
+				Field: "tools",
+				Msg:   "the call cannot be held to its schema any further: " + k.err.Error(),
+				Err:   k.err,
+			}
 		}
 		c.end(Failed, "", err)
 		return
@@ -314,7 +324,11 @@ func (c *choice) stopThinking() {
 	text := c.decoder.Flush() + "\n" + shut + "\n\n"
 	c.cutAt, c.cutText = len(c.out), text
 	m := c.s.lease.Model
-	out, err := m.Tokenizer.EncodeParts(c.out, []tokenizer.Part{{Text: "\n" + shut + "\n\n", Special: true}}, tokenizer.Options{})
+	out, err := m.Tokenizer.EncodeParts(
+		c.out,
+		[]tokenizer.Part{{Text: "\n" + shut + "\n\n", Special: true}},
+		tokenizer.Options{},
+	)
 	if err != nil {
 		c.end(Failed, "", AsError(err))
 		return

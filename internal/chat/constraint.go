@@ -26,8 +26,8 @@ const (
 	ChoiceFormat  = "choice"  // one of some texts
 )
 
-// grammars keeps compiled grammars by what they were compiled from. Compiling takes milliseconds, and the masks that were
-// found in one are kept with it.
+// grammars keeps compiled grammars by what they were compiled from. Compiling takes milliseconds, and the masks that
+// were found in one are kept with it.
 type grammars struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]*list.Element
@@ -92,7 +92,8 @@ func (f *Format) key() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// Check returns the error with which a request for the format is refused whatever the model; nil where it can be enforced.
+// Check returns the error with which a request for the format is refused whatever the model; nil where it can be
+// enforced.
 func (f *Format) Check() error {
 	if f.Kind == "" {
 		return nil
@@ -127,7 +128,12 @@ func (f *Format) refusal(err error) error {
 	if errors.As(err, &keyword) && !keyword.Invalid {
 		return &Error{Kind: Unsupported, Field: f.Field, Msg: strings.TrimPrefix(err.Error(), "schema: "), Err: err}
 	}
-	return &Error{Kind: Invalid, Field: f.Field, Msg: strings.TrimPrefix(strings.TrimPrefix(err.Error(), "schema: "), "grammar: "), Err: err}
+	return &Error{
+		Kind:  Invalid,
+		Field: f.Field,
+		Msg:   strings.TrimPrefix(strings.TrimPrefix(err.Error(), "schema: "), "grammar: "),
+		Err:   err,
+	}
 }
 
 // hold has the answer to a prompt held to the request's format. Where a call is demanded, there is no answer beside it.
@@ -137,8 +143,12 @@ func (s *Service) hold(r *Request, p *prompt, model string) error {
 		return err
 	}
 	if len(p.tools) > 0 && len(p.promptFormat.format.CallMarks()) == 0 {
-		return Unsupportedf(r.Format.Field, "%s writes calls without a mark of their own, so that its answer cannot be held to a format while "+
-			"tools are offered: leave one of them out, or set tool_choice to none", model)
+		return Unsupportedf(
+			r.Format.Field,
+			"%s writes calls without a mark of their own, so that its answer cannot be held to a format while "+
+				"tools are offered: leave one of them out, or set tool_choice to none",
+			model,
+		)
 	}
 	p.grammar, p.place = g, g.Matcher()
 	if p.held != "" {
@@ -170,7 +180,8 @@ func (m *Model) masker(g *grammar.Grammar) (*grammar.Masker, error) {
 	c.once.Do(func() {
 		tokens := make([][]byte, m.Plan.Vocab)
 		for id := range min(m.Plan.Vocab, m.Tokenizer.Size()) {
-			// The marks of calls and reasoning are not for use inside of an answer, also where they are ordinary tokens.
+			// The marks of calls and reasoning are not for use inside of an answer, also where they are ordinary
+			// tokens.
 			if !m.Tokenizer.IsSpecial(int32(id)) && !m.own.visible[int32(id)] {
 				tokens[id] = m.Tokenizer.Bytes(int32(id))
 			}
@@ -207,8 +218,8 @@ const (
 	free                   // in a call, which the format does not hold
 )
 
-// A constrained answer is the mask of one run of the engine: free while the model reasons, then held to a grammar. A token
-// that ends the turn is allowed exactly where the text may end. It implements sample.Preparer and sample.Forcer.
+// A constrained answer is the mask of one run of the engine: free while the model reasons, then held to a grammar. A
+// token that ends the turn is allowed exactly where the text may end. It implements sample.Preparer and sample.Forcer.
 type constrained struct {
 	m     *Model
 	k     *grammar.Masker
@@ -445,7 +456,11 @@ func (c *constrained) reason(id int32) error {
 	}
 	next, ok, err := c.at.Accept(rest)
 	if err != nil || !ok {
-		return fmt.Errorf("chat: the answer begins with %q, which is not allowed: %w", rest, errors.Join(err, errNotAllowed))
+		return fmt.Errorf(
+			"chat: the answer begins with %q, which is not allowed: %w",
+			rest,
+			errors.Join(err, errNotAllowed),
+		)
 	}
 	c.at = next
 	return nil

@@ -56,7 +56,11 @@ func free(t *testing.T) *chat.Service {
 	if err := (servertest.Checkpoint{Context: 2048}).Write(path); err != nil {
 		t.Fatal(err)
 	}
-	s, err := chat.OpenSingle(t.Context(), chat.Spec{Name: "scripted", Path: path}, model.Options{Seqs: 4, Context: 2048})
+	s, err := chat.OpenSingle(
+		t.Context(),
+		chat.Spec{Name: "scripted", Path: path},
+		model.Options{Seqs: 4, Context: 2048},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +79,11 @@ func wants(text string) servertest.Script {
 	}
 }
 
-func answerTo(t *testing.T, s *chat.Service, r *chat.Request) (text, reasoning string, calls []chat.Call, finish []chat.Delta, done chat.Delta) {
+func answerTo(
+	t *testing.T,
+	s *chat.Service,
+	r *chat.Request,
+) (text, reasoning string, calls []chat.Call, finish []chat.Delta, done chat.Delta) {
 	t.Helper()
 	r.Model = "scripted"
 	st, err := s.Run(t.Context(), r)
@@ -86,7 +94,8 @@ func answerTo(t *testing.T, s *chat.Service, r *chat.Request) (text, reasoning s
 	return collect(t, st)
 }
 
-// TestAnswersFitTheirSchema: whatever the model would write, a whole answer is valid, and one that was cut is said to be.
+// TestAnswersFitTheirSchema: whatever the model would write, a whole answer is valid, and one that was cut is said to
+// be.
 func TestAnswersFitTheirSchema(t *testing.T) {
 	w, valid := free(t), validator(t, personSchema)
 	g, err := grammar.JSONSchema([]byte(personSchema), grammar.Options{})
@@ -105,7 +114,8 @@ func TestAnswersFitTheirSchema(t *testing.T) {
 				t.Errorf("seed %d: %q begins no valid answer", seed, text)
 			}
 		}
-		if done.Err != nil || (finish[0].Reason == chat.Stop) != (err == nil) || finish[0].Reason != chat.Stop && finish[0].Reason != chat.Length {
+		if done.Err != nil || (finish[0].Reason == chat.Stop) != (err == nil) ||
+			finish[0].Reason != chat.Stop && finish[0].Reason != chat.Length {
 			t.Errorf("seed %d: %v %v: %q: %v", seed, finish[0].Reason, done.Err, text, err)
 		}
 	}
@@ -125,7 +135,11 @@ func TestFormatsOfAllKinds(t *testing.T) {
 		{"a grammar", chat.Format{Kind: chat.GrammarFormat, Text: `root ::= "<" [a-c]{2,3} ">" root?`}, `^(<[a-c]{2,3}>)+$`},
 		{"an object", chat.Format{Kind: chat.JSONFormat}, `(?s)^\{.*\}$`},
 	} {
-		text, _, _, finish, done := answerTo(t, w, &chat.Request{Messages: user("x"), Format: c.format, Sampling: any, MaxTokens: 3000})
+		text, _, _, finish, done := answerTo(
+			t,
+			w,
+			&chat.Request{Messages: user("x"), Format: c.format, Sampling: any, MaxTokens: 3000},
+		)
 		if !regexp.MustCompile(c.want).MatchString(text) && finish[0].Reason == chat.Stop || done.Err != nil {
 			t.Errorf("%s: %q %v", c.name, text, done.Err)
 		}
@@ -138,7 +152,10 @@ func TestFormatsOfAllKinds(t *testing.T) {
 		{"no schema", `{"type": 7}`, "type", chat.Invalid},
 		{"no JSON", `{`, "", chat.Invalid},
 	} {
-		_, err := w.Run(t.Context(), &chat.Request{Model: "scripted", Messages: user("x"), Format: schemaFormat(c.schema)})
+		_, err := w.Run(
+			t.Context(),
+			&chat.Request{Model: "scripted", Messages: user("x"), Format: schemaFormat(c.schema)},
+		)
 		var e *chat.Error
 		if !errors.As(err, &e) || e.Kind != c.kind || e.Field != "format" || !strings.Contains(e.Msg, c.want) {
 			t.Errorf("%s: %v", c.name, err)
@@ -152,7 +169,12 @@ func TestConstraintsAreARowsOwn(t *testing.T) {
 	ask := func(seed uint64) *chat.Request {
 		r := &chat.Request{
 			Model: "scripted", Messages: user(fmt.Sprint("question ", seed/4)), MaxTokens: 60,
-			Sampling: chat.Sampling{Temperature: new(float32(5)), TopK: new(0), Seed: new(seed), FrequencyPenalty: new(float32(0.3))},
+			Sampling: chat.Sampling{
+				Temperature:      new(float32(5)),
+				TopK:             new(0),
+				Seed:             new(seed),
+				FrequencyPenalty: new(float32(0.3)),
+			},
 		}
 		if seed%2 == 0 {
 			r.Format = schemaFormat(personSchema)
@@ -187,19 +209,40 @@ func TestConstraintsAreARowsOwn(t *testing.T) {
 	wg.Wait()
 }
 
-// TestReasoningIsFree: the model may reason first, and the answer behind is held. A budget that ends the reasoning does not
-// end that.
+// TestReasoningIsFree: the model may reason first, and the answer behind is held. A budget that ends the reasoning does
+// not end that.
 func TestReasoningIsFree(t *testing.T) {
-	w := servertest.New(t, servertest.Options{Script: wants("<think>\nno {JSON} here\n</think>\n\n" + `{"name": "Ann", "age": 7}`)})
-	text, reasoning, _, finish, done := run(t, w, &chat.Request{Messages: user("x"), Format: schemaFormat(personSchema), Sampling: chat.Sampling{Temperature: new(float32(0))}})
-	if text != `{"name": "Ann", "age": 7}` || strings.TrimSpace(reasoning) != "no {JSON} here" || finish[0].Reason != chat.Stop || done.Err != nil {
+	w := servertest.New(
+		t,
+		servertest.Options{Script: wants("<think>\nno {JSON} here\n</think>\n\n" + `{"name": "Ann", "age": 7}`)},
+	)
+	text, reasoning, _, finish, done := run(
+		t,
+		w,
+		&chat.Request{
+			Messages: user("x"),
+			Format:   schemaFormat(personSchema),
+			Sampling: chat.Sampling{Temperature: new(float32(0))},
+		},
+	)
+	if text != `{"name": "Ann", "age": 7}` || strings.TrimSpace(reasoning) != "no {JSON} here" ||
+		finish[0].Reason != chat.Stop ||
+		done.Err != nil {
 		t.Errorf("%q after %q, %v %v", text, reasoning, finish[0].Reason, done.Err)
 	}
-	text, reasoning, _, _, done = run(t, w, &chat.Request{Messages: user("x"), Format: schemaFormat(personSchema), ThinkingBudget: 4, MaxTokens: 300})
+	text, reasoning, _, _, done = run(
+		t,
+		w,
+		&chat.Request{Messages: user("x"), Format: schemaFormat(personSchema), ThinkingBudget: 4, MaxTokens: 300},
+	)
 	if err := validator(t, personSchema)(text); err != nil || reasoning == "" || done.Err != nil {
 		t.Errorf("%q after %q: %v %v", text, reasoning, err, done.Err)
 	}
-	text, reasoning, _, _, _ = run(t, w, &chat.Request{Messages: user("x"), Format: schemaFormat(personSchema), Thinking: new(false), MaxTokens: 300})
+	text, reasoning, _, _, _ = run(
+		t,
+		w,
+		&chat.Request{Messages: user("x"), Format: schemaFormat(personSchema), Thinking: new(false), MaxTokens: 300},
+	)
 	if err := validator(t, personSchema)(text); err != nil || reasoning != "" {
 		t.Errorf("without reasoning: %q after %q: %v", text, reasoning, err)
 	}
@@ -207,8 +250,16 @@ func TestReasoningIsFree(t *testing.T) {
 
 // TestCallOrFormat: where tools are offered, the answer is a call or fits the format.
 func TestCallOrFormat(t *testing.T) {
-	w := servertest.New(t, servertest.Options{Script: func(string) string { return servertest.ToolCall("add", `{"a": 1}`) }})
-	r := &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, Format: schemaFormat(personSchema), Sampling: chat.Sampling{Temperature: new(float32(0))}}
+	w := servertest.New(
+		t,
+		servertest.Options{Script: func(string) string { return servertest.ToolCall("add", `{"a": 1}`) }},
+	)
+	r := &chat.Request{
+		Messages: user("x"),
+		Tools:    []chat.Tool{{Name: "add"}},
+		Format:   schemaFormat(personSchema),
+		Sampling: chat.Sampling{Temperature: new(float32(0))},
+	}
 	_, _, calls, _, done := run(t, w, r)
 	if len(calls) != 1 || calls[0].Name != "add" || done.Err != nil {
 		t.Errorf("%v %v", calls, done.Err)
@@ -226,7 +277,10 @@ func TestCallOrFormat(t *testing.T) {
 func TestHeldBegin(t *testing.T) {
 	w := servertest.New(t, servertest.Options{Script: wants(`{"name": "An", "age": 3}`)})
 	r := &chat.Request{
-		Messages: append(user("x"), chat.Text(chat.Assistant, `{"name": "An`)), Continue: true, Format: schemaFormat(personSchema),
+		Messages: append(
+			user("x"),
+			chat.Text(chat.Assistant, `{"name": "An`),
+		), Continue: true, Format: schemaFormat(personSchema),
 		Sampling: chat.Sampling{Temperature: new(float32(0))},
 	}
 	if text, _, _, _, done := run(t, w, r); text != `", "age": 3}` || done.Err != nil {

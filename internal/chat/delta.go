@@ -68,8 +68,8 @@ type TokenLog struct {
 }
 
 // SetOffsets sets where tokens in a row begin, the first at character number at. A token that begins inside a character
-// has that character's place: it counts once, with the token that completes it, as in OpenAI's text_offset. open is what
-// tokens before have of a character, and what these have of one is returned.
+// has that character's place: it counts once, with the token that completes it, as in OpenAI's text_offset. open is
+// what tokens before have of a character, and what these have of one is returned.
 func SetOffsets(tokens []TokenLog, at int, open []byte) []byte {
 	for i := range tokens {
 		tokens[i].Offset = at

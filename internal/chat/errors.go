@@ -91,8 +91,13 @@ func (e *Error) Message() string {
 		if e.AtLeast {
 			least = "at least "
 		}
-		return fmt.Sprintf("the prompt has %s%s tokens, and the context of this model is %s tokens: shorten the prompt or load the model with a larger context",
-			least, thousands(e.Tokens), thousands(e.Context))
+		return fmt.Sprintf(
+			"the prompt has %s%s tokens, and the context of this model is %s tokens: shorten the prompt or load the "+
+				"model with a larger context",
+			least,
+			thousands(e.Tokens),
+			thousands(e.Context),
+		)
 	case Overloaded:
 		return fmt.Sprintf("the server is busy: try again in %d seconds", e.RetrySeconds())
 	case RateLimited:
@@ -146,8 +151,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // RetrySeconds is RetryAfter in whole seconds, at least 1: the value of a Retry-After header.
 func (e *Error) RetrySeconds() int { return max(1, int((e.RetryAfter+time.Second-1)/time.Second)) }
 
-// AsError finds the *Error in err, or makes one: of the end of a context, of a text that the tokenizer refuses, or of an
-// internal failure.
+// AsError finds the *Error in err, or makes one: of the end of a context, of a text that the tokenizer refuses, or of
+// an internal failure.
 func AsError(err error) *Error {
 	var e *Error
 	switch {

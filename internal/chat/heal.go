@@ -7,7 +7,8 @@ import (
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
 
-// Whether a text that ends inside a token is healed where a request does not say: measured on code, see docs/BENCHMARKS.md.
+// Whether a text that ends inside a token is healed where a request does not say: measured on code, see
+// docs/BENCHMARKS.md.
 const (
 	healText = true
 	healGap  = true
@@ -85,8 +86,8 @@ func (c *choice) unspell(text string) string {
 	return text[n:]
 }
 
-// spells notes the bytes of a token that spell out the end of the prompt. It reports how many they are, and whether that
-// is all of them: such a token is no part of the answer.
+// spells notes the bytes of a token that spell out the end of the prompt. It reports how many they are, and whether
+// that is all of them: such a token is no part of the answer.
 func (c *choice) spells(id int32) (n int, all bool) {
 	if c.unspelled == 0 {
 		return 0, false

@@ -38,9 +38,9 @@ func (t *Tool) schema() json.RawMessage {
 	return append([]byte(`{"type":"object",`), rest...)
 }
 
-// holdCalls prepares for calls that cannot be malformed, where a tool is strict: its schema must be enforceable, and where
-// the family's calls have a grammar, all calls of the answer are held to it. Elsewhere arguments are looked at when they
-// are complete.
+// holdCalls prepares for calls that cannot be malformed, where a tool is strict: its schema must be enforceable, and
+// where the family's calls have a grammar, all calls of the answer are held to it. Elsewhere arguments are looked at
+// when they are complete.
 // RATIONALE: Why are only the calls of strict tools held to a grammar?
 func (s *Service) holdCalls(r *Request, p *prompt, m *Model) error {
 	if p.raw || len(p.tools) == 0 {
@@ -274,8 +274,8 @@ func (m *Model) across(mark string, tail []byte) []int32 {
 	return out
 }
 
-// strictly takes a piece of a call to a strict tool: it is handed out when it is complete and its arguments are what the
-// tool's schema allows. What does not fit is text, never a call.
+// strictly takes a piece of a call to a strict tool: it is handed out when it is complete and its arguments are what
+// the tool's schema allows. What does not fit is text, never a call.
 func (c *choice) strictly(ev toolfmt.Event) (pieces []toolfmt.Event, text string) {
 	switch {
 	case ev.Kind == toolfmt.CallStart && c.s.prompt.strict[ev.Call.Name] != nil, len(c.withheld) > 0:

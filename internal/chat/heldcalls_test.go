@@ -14,32 +14,41 @@ const citySchema = `{"type":"object","properties":{"city":{"enum":["Rome","Oslo"
 	`"required":["city","days"],"additionalProperties":false}`
 
 func cityTool(strict bool) chat.Tool {
-	return chat.Tool{Name: "weather", Parameters: json.RawMessage(citySchema), Strict: strict, StrictField: "tools[0].strict", Field: "tools[0]"}
+	return chat.Tool{
+		Name:        "weather",
+		Parameters:  json.RawMessage(citySchema),
+		Strict:      strict,
+		StrictField: "tools[0].strict",
+		Field:       "tools[0]",
+	}
 }
 
-// TestDemandedCallsFit: whatever the model would write, a call that is demanded is one of an offered tool, and that of a
-// strict tool fits its schema.
+// TestDemandedCallsFit: whatever the model would write, a call that is demanded is one of an offered tool, and that of
+// a strict tool fits its schema.
 func TestDemandedCallsFit(t *testing.T) {
 	w, valid := free(t), validator(t, citySchema)
 	for seed := range uint64(10) {
 		for _, choice := range []chat.ToolChoice{{Mode: chat.ToolNamed, Name: "weather"}, {Mode: chat.ToolsRequired}} {
 			_, _, calls, finish, done := answerTo(t, w, &chat.Request{
-				Messages: user("x"), Tools: []chat.Tool{cityTool(true), {Name: "clock", Strict: true}}, Choice: choice, SingleCall: true, MaxTokens: 200,
+				Messages: user(
+					"x",
+				), Tools: []chat.Tool{cityTool(true), {Name: "clock", Strict: true}}, Choice: choice, SingleCall: true, MaxTokens: 200,
 				Sampling: chat.Sampling{Temperature: new(float32(5)), TopK: new(0), Seed: new(seed)},
 			})
 			if done.Err != nil || len(calls) != 1 || finish[0].Reason != chat.ToolCalls {
 				t.Errorf("seed %d: %v %v %v", seed, calls, finish[0].Reason, done.Err)
 				continue
 			}
-			if c := calls[0]; c.Name == "clock" && (c.Arguments != "{}" || choice.Name != "") || c.Name == "weather" && valid(c.Arguments) != nil {
+			if c := calls[0]; c.Name == "clock" && (c.Arguments != "{}" || choice.Name != "") ||
+				c.Name == "weather" && valid(c.Arguments) != nil {
 				t.Errorf("seed %d: %+v", seed, c)
 			}
 		}
 	}
 }
 
-// TestStrictCalls: behind the mark of a call a strict tool's schema holds, free text before and behind it stays as it is,
-// and what is written without the mark is a call only where it fits.
+// TestStrictCalls: behind the mark of a call a strict tool's schema holds, free text before and behind it stays as it
+// is, and what is written without the mark is a call only where it fits.
 func TestStrictCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		says, text, args string
@@ -71,7 +80,9 @@ func TestStrictCalls(t *testing.T) {
 			return rest
 		}})
 		text, _, calls, _, done := run(t, w, &chat.Request{
-			Messages: user("x"), Tools: []chat.Tool{cityTool(c.strict)}, MaxTokens: 200, Sampling: chat.Sampling{Temperature: new(float32(0))},
+			Messages: user(
+				"x",
+			), Tools: []chat.Tool{cityTool(c.strict)}, MaxTokens: 200, Sampling: chat.Sampling{Temperature: new(float32(0))},
 		})
 		got := ""
 		if len(calls) > 0 {
@@ -86,10 +97,16 @@ func TestStrictCalls(t *testing.T) {
 	}
 }
 
-// TestStrictSchemasAreEnforceable: a strict tool whose schema cannot be held to is refused by the keyword and the field.
+// TestStrictSchemasAreEnforceable: a strict tool whose schema cannot be held to is refused by the keyword and the
+// field.
 func TestStrictSchemasAreEnforceable(t *testing.T) {
 	w := servertest.New(t, servertest.Options{})
-	tool := chat.Tool{Name: "f", Strict: true, StrictField: "tools[0].strict", Parameters: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","format":"regex"}}}`)}
+	tool := chat.Tool{
+		Name:        "f",
+		Strict:      true,
+		StrictField: "tools[0].strict",
+		Parameters:  json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","format":"regex"}}}`),
+	}
 	_, err := w.Chat.Run(t.Context(), &chat.Request{Model: "scripted", Messages: user("x"), Tools: []chat.Tool{tool}})
 	var e *chat.Error
 	if !errors.As(err, &e) || e.Kind != chat.Unsupported || e.Field != "tools[0].strict" {

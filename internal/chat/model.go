@@ -103,9 +103,17 @@ func (m *Model) Thinks() bool {
 func (d promptFormat) usable(name string) error {
 	switch {
 	case d.err != nil:
-		return &Error{Kind: Unavailable, Msg: fmt.Sprintf("the chat template of model %s cannot be read", name), Err: d.err}
+		return &Error{
+			Kind: Unavailable,
+			Msg:  fmt.Sprintf("the chat template of model %s cannot be read", name),
+			Err:  d.err,
+		}
 	case d.template == nil:
-		return &Error{Kind: Unsupported, Field: "model", Msg: fmt.Sprintf("%s is a base model without a chat template: it continues texts only", name)}
+		return &Error{
+			Kind:  Unsupported,
+			Field: "model",
+			Msg:   fmt.Sprintf("%s is a base model without a chat template: it continues texts only", name),
+		}
 	}
 	return nil
 }
@@ -120,9 +128,19 @@ func templateError(err error) error {
 	case errors.As(err, &lost):
 		said += ": put it into a message of another role or place"
 	case errors.Is(err, chattmpl.ErrRaised), errors.Is(err, chattmpl.ErrLimit):
-		return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template refused the conversation: " + said, Err: err}
+		return &Error{
+			Kind:  Invalid,
+			Field: "messages",
+			Msg:   "the model's chat template refused the conversation: " + said,
+			Err:   err,
+		}
 	}
-	return &Error{Kind: Invalid, Field: "messages", Msg: "the model's chat template cannot render this conversation: " + said, Err: err}
+	return &Error{
+		Kind:  Invalid,
+		Field: "messages",
+		Msg:   "the model's chat template cannot render this conversation: " + said,
+		Err:   err,
+	}
 }
 
 // templateVariables are those that transformers gives every template.

@@ -6,8 +6,8 @@ import (
 )
 
 // A watch reads an answer's tokens on the engine's goroutine, as they are drawn, and says where penalties pause: inside
-// tool calls, which repeat names, keys and brackets that stand in the prompt and in other calls. The answer's own parser
-// cannot say so: it reads behind the engine, sooner or later, and a draw must not depend on when.
+// tool calls, which repeat names, keys and brackets that stand in the prompt and in other calls. The answer's own
+// parser cannot say so: it reads behind the engine, sooner or later, and a draw must not depend on when.
 type watch struct {
 	s       *Stream
 	parser  *toolfmt.Parser

@@ -17,7 +17,11 @@ func ptr[T any](v T) *T { return &v }
 func TestPenaltiesPauseInCalls(t *testing.T) {
 	args := `{"lines": [` + strings.TrimSuffix(strings.Repeat(`"aaaa", `, 12), ", ") + `]}`
 	call := servertest.ToolCall("add", args)
-	penalties := chat.Sampling{FrequencyPenalty: ptr(float32(2)), PresencePenalty: ptr(float32(1)), RepetitionPenalty: ptr(float32(1.5))}
+	penalties := chat.Sampling{
+		FrequencyPenalty:  ptr(float32(2)),
+		PresencePenalty:   ptr(float32(1)),
+		RepetitionPenalty: ptr(float32(1.5)),
+	}
 	for _, c := range []struct {
 		name, script string
 		request      chat.Request
@@ -29,7 +33,11 @@ func TestPenaltiesPauseInCalls(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := servertest.New(t, servertest.Options{Script: func(string) string { return c.script }})
-			c.request.Messages, c.request.Tools = user("x"), []chat.Tool{{Name: "add", Parameters: []byte(`{"type":"object","properties":{"lines":{"type":"array"}}}`)}}
+			c.request.Messages, c.request.Tools = user(
+				"x",
+			), []chat.Tool{
+				{Name: "add", Parameters: []byte(`{"type":"object","properties":{"lines":{"type":"array"}}}`)},
+			}
 			plain, penalized := c.request, c.request
 			penalized.Sampling = penalties
 			text, _, calls, finish, _ := run(t, w, &plain)
@@ -39,8 +47,17 @@ func TestPenaltiesPauseInCalls(t *testing.T) {
 					list[i].ID = ""
 				}
 			}
-			if len(calls) == 0 || !reflect.DeepEqual(got, calls) || gotText != text || gotFinish[0].Reason != finish[0].Reason {
-				t.Errorf("got %q %v %v, want %q %v %v", gotText, got, gotFinish[0].Reason, text, calls, finish[0].Reason)
+			if len(calls) == 0 || !reflect.DeepEqual(got, calls) || gotText != text ||
+				gotFinish[0].Reason != finish[0].Reason {
+				t.Errorf(
+					"got %q %v %v, want %q %v %v",
+					gotText,
+					got,
+					gotFinish[0].Reason,
+					text,
+					calls,
+					finish[0].Reason,
+				)
 			}
 		})
 	}
@@ -66,7 +83,11 @@ func TestPenaltiesFollowFromTheTokens(t *testing.T) {
 	ask := func(n, budget int) (out []string) {
 		s, err := w.Chat.Run(t.Context(), &chat.Request{
 			Model: "scripted", Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, N: n, ThinkingBudget: budget, MaxTokens: 700,
-			Sampling: chat.Sampling{Temperature: ptr(float32(0)), FrequencyPenalty: ptr(float32(1.5)), Seed: ptr(uint64(3))},
+			Sampling: chat.Sampling{
+				Temperature:      ptr(float32(0)),
+				FrequencyPenalty: ptr(float32(1.5)),
+				Seed:             ptr(uint64(3)),
+			},
 		})
 		if err != nil {
 			t.Error(err)
@@ -104,7 +125,8 @@ func TestPenaltiesFollowFromTheTokens(t *testing.T) {
 	}
 }
 
-// TestProgressOfPrompts wants reports that go up to the prompt's length, before everything else and only where asked for.
+// TestProgressOfPrompts wants reports that go up to the prompt's length, before everything else and only where asked
+// for.
 func TestProgressOfPrompts(t *testing.T) {
 	w := servertest.New(t, servertest.Options{})
 	long := user(strings.Repeat("word ", 600))

@@ -115,7 +115,8 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 		add("\n"+shut+"\n\n", true)
 		p.inReasoning = false
 	}
-	if opt.Thinking != nil && !*opt.Thinking && !f.SupportsThinkingSwitch() && !p.inReasoning && open != "" && p.text == out.Text() {
+	if opt.Thinking != nil && !*opt.Thinking && !f.SupportsThinkingSwitch() && !p.inReasoning && open != "" &&
+		p.text == out.Text() {
 		add(open+"\n\n"+shut+"\n\n", true)
 	}
 	if prefill != "" {
@@ -232,7 +233,13 @@ func convert(ms []Message) ([]toolfmt.Message, error) {
 		if m.Role == ToolRole && m.IsError && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "error") {
 			text = "Error: " + text // once: dialects without this field have it in the text
 		}
-		t := toolfmt.Message{Role: m.Role, Content: text, Reasoning: m.Reasoning, CallID: m.CallID, ToolName: m.ToolName}
+		t := toolfmt.Message{
+			Role:      m.Role,
+			Content:   text,
+			Reasoning: m.Reasoning,
+			CallID:    m.CallID,
+			ToolName:  m.ToolName,
+		}
 		for _, c := range m.Calls {
 			t.Calls = append(t.Calls, toolfmt.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		}
@@ -330,7 +337,14 @@ func FillsGaps(hasToken func(string) bool) bool {
 }
 
 // fileMarks end the text in a gap.
-var fileMarks = []string{"<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<|file_separator|>", "<file_sep>", "<fim_pad>"}
+var fileMarks = []string{
+	"<|fim_pad|>",
+	"<|file_sep|>",
+	"<|repo_name|>",
+	"<|file_separator|>",
+	"<file_sep>",
+	"<fim_pad>",
+}
 
 // repositories are the control tokens around the files of a project, as models were trained with them.
 var repositories = []struct{ name, file string }{
@@ -339,8 +353,8 @@ var repositories = []struct{ name, file string }{
 	{"<reponame>", "<filename>"},
 }
 
-// filesBefore are other files of a project before the one with a gap, whose name is not known. Models without tokens for
-// that get the texts alone.
+// filesBefore are other files of a project before the one with a gap, whose name is not known. Models without tokens
+// for that get the texts alone.
 func (m *Model) filesBefore(files []SourceFile) []tokenizer.Part {
 	if len(files) == 0 {
 		return nil
@@ -353,7 +367,11 @@ func (m *Model) filesBefore(files []SourceFile) []tokenizer.Part {
 		}
 		out = append(out, tokenizer.Part{Text: r.name, Special: true}, tokenizer.Part{Text: "project\n"})
 		for _, f := range files {
-			out = append(out, tokenizer.Part{Text: r.file, Special: true}, tokenizer.Part{Text: f.Name + "\n" + f.Text + "\n"})
+			out = append(
+				out,
+				tokenizer.Part{Text: r.file, Special: true},
+				tokenizer.Part{Text: f.Name + "\n" + f.Text + "\n"},
+			)
 		}
 		return append(out, tokenizer.Part{Text: r.file, Special: true}, tokenizer.Part{Text: "filename\n"})
 	}
@@ -380,7 +398,12 @@ func (m *Model) fillIn(p *prompt, r *Request) error {
 				{Text: f.middle, Special: true},
 			}
 			if f.suffixFirst {
-				parts = []tokenizer.Part{{Text: f.suffix, Special: true}, {Text: r.Suffix}, {Text: f.prefix, Special: true}, {Text: before}}
+				parts = []tokenizer.Part{
+					{Text: f.suffix, Special: true},
+					{Text: r.Suffix},
+					{Text: f.prefix, Special: true},
+					{Text: before},
+				}
 			}
 			if middle != "" {
 				parts = append(parts, tokenizer.Part{Text: middle})
@@ -452,8 +475,8 @@ func (r *Request) check() error {
 	return nil
 }
 
-// mayFit refuses a request whose text is longer than a context's tokens can stand for, before it is rendered and encoded:
-// that would take memory and time many times that of a prompt that fits.
+// mayFit refuses a request whose text is longer than a context's tokens can stand for, before it is rendered and
+// encoded: that would take memory and time many times that of a prompt that fits.
 func (m *Model) mayFit(r *Request, messages []Message) error {
 	if m.longest == 0 {
 		return nil

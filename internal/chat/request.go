@@ -65,8 +65,8 @@ type Request struct {
 	Effort         string // one of Efforts: for templates that know efforts; others take it as on or off, with a budget
 	ThinkingBudget int    // tokens of reasoning after which thinking is ended. 0: that of Effort, if it has one
 
-	// Now is the time that the model's template prints, where it prints one; zero: when the request runs. The same request
-	// has the same prompt only with it.
+	// Now is the time that the model's template prints, where it prints one; zero: when the request runs. The same
+	// request has the same prompt only with it.
 	Now time.Time
 
 	KeepAlive *time.Duration // how long the model stays loaded afterwards; negative: for good; nil: the server's rule

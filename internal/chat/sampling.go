@@ -11,8 +11,8 @@ import (
 )
 
 // Sampling says how tokens are chosen. What is nil comes from the settings under the model's name (Spec.Sampling), then
-// from the model's own default: its checkpoint, the makers of its base model, or Baleen (family.Checkpoint.DefaultSampling).
-// No dialect and no command has a default of its own.
+// from the model's own default: its checkpoint, the makers of its base model, or Baleen
+// (family.Checkpoint.DefaultSampling). No dialect and no command has a default of its own.
 //
 // A request for the most probable tokens (Temperature 0) does not take the model's default: it says how to draw, and
 // there is nothing to draw.
@@ -44,7 +44,12 @@ func (r *Request) sampling(spec *Spec, own family.Sampling) (sample.Params, erro
 	if err := p.Validate(); err != nil {
 		var pe *sample.ParamError
 		if errors.As(err, &pe) {
-			return p, &Error{Kind: Invalid, Field: pe.Name, Msg: fmt.Sprintf("%v is not allowed: want %s", pe.Value, pe.Want), Err: err}
+			return p, &Error{
+				Kind:  Invalid,
+				Field: pe.Name,
+				Msg:   fmt.Sprintf("%v is not allowed: want %s", pe.Value, pe.Want),
+				Err:   err,
+			}
 		}
 		return p, err
 	}

@@ -35,7 +35,9 @@ func TestSamplingLayers(t *testing.T) {
 		{"nobody says anything", Sampling{}, Sampling{}, family.Sampling{}, 0, 0, 0, 0, 0},
 	} {
 		p, err := (&Request{Sampling: c.request}).sampling(&Spec{Sampling: c.spec}, c.own)
-		if err != nil || p.Temperature != c.temperature || p.TopP != c.topP || p.MinP != c.minP || p.RepetitionPenalty != c.again || p.TopK != c.topK {
+		if err != nil || p.Temperature != c.temperature || p.TopP != c.topP || p.MinP != c.minP ||
+			p.RepetitionPenalty != c.again ||
+			p.TopK != c.topK {
 			t.Errorf("%s: %+v %v", c.name, p, err)
 		}
 		if !p.HasSeed || p.Seed >= 1<<53 {

@@ -45,8 +45,8 @@ type Service struct {
 	live map[liveKey]map[*Stream]bool
 }
 
-// A liveKey names an HTTP request in work. Clients choose ids, so an id means something to its caller alone, and several
-// requests of one caller may have the same.
+// A liveKey names an HTTP request in work. Clients choose ids, so an id means something to its caller alone, and
+// several requests of one caller may have the same.
 type liveKey struct{ caller, id string }
 
 func (t *Trace) liveKey() liveKey { return liveKey{t.Caller, t.ID} }
@@ -127,13 +127,15 @@ func (s *Service) lend(ctx context.Context, name string, u pool.Use) (*Lease, er
 		return nil, err
 	}
 	if !l.Heeded {
-		TraceOf(ctx).Notice("keep_alive has no effect: this key does not have the scope manage, and another one loaded the model")
+		TraceOf(
+			ctx,
+		).Notice("keep_alive has no effect: this key does not have the scope manage, and another one loaded the model")
 	}
 	return &Lease{Spec: spec, Model: l.Model, Load: time.Since(began), l: l}, nil
 }
 
-// Unload closes the model of a name when nobody uses it. It reports whether it was loaded. A name that is no longer there
-// means what was loaded by it.
+// Unload closes the model of a name when nobody uses it. It reports whether it was loaded. A name that is no longer
+// there means what was loaded by it.
 func (s *Service) Unload(ctx context.Context, name string) (bool, error) {
 	spec, err := s.Resolve(ctx, name)
 	if e := AsError(err); e != nil && e.Kind == UnknownModel {
@@ -170,18 +172,41 @@ func poolError(name string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &full):
-		return &Error{Kind: Overloaded, Model: name, RetryAfter: 5 * time.Second, Msg: "there is no room for model " + name + ": " + full.Error(), Err: err}
+		return &Error{
+			Kind:       Overloaded,
+			Model:      name,
+			RetryAfter: 5 * time.Second,
+			Msg:        "there is no room for model " + name + ": " + full.Error(),
+			Err:        err,
+		}
 	case errors.As(err, &large): // whatever else ends: there is no use in trying again
-		return &Error{Kind: Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
+		return &Error{
+			Kind:  Unsupported,
+			Field: "model",
+			Model: name,
+			Msg:   "model " + name + " cannot be loaded: " + err.Error(),
+			Err:   err,
+		}
 	case errors.As(err, &mem):
-		return &Error{Kind: Unavailable, RetryAfter: 30 * time.Second, Model: name, Msg: "model " + name + " cannot be loaded: " + err.Error(), Err: err}
+		return &Error{
+			Kind:       Unavailable,
+			RetryAfter: 30 * time.Second,
+			Model:      name,
+			Msg:        "model " + name + " cannot be loaded: " + err.Error(),
+			Err:        err,
+		}
 	case errors.Is(err, mmap.ErrChanged):
 		return &Error{
 			Kind: Unavailable, RetryAfter: 5 * time.Second, Model: name, Err: err,
 			Msg: "model " + name + " cannot be loaded: its files are being written; once they are complete, ask again",
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		return &Error{Kind: Unavailable, Model: name, Err: err, Msg: "model " + name + " cannot be loaded: its file is gone"}
+		return &Error{
+			Kind:  Unavailable,
+			Model: name,
+			Err:   err,
+			Msg:   "model " + name + " cannot be loaded: its file is gone",
+		}
 	case errors.Is(err, pool.ErrClosed):
 		return &Error{Kind: Unavailable, Err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -43,13 +43,31 @@ type Stream struct {
 	rawMu sync.Mutex
 }
 
-func newStream(ctx context.Context, cancel context.CancelCauseFunc, svc *Service, r *Request, l *Lease, p *prompt, began time.Time) (*Stream, error) {
+func newStream(
+	ctx context.Context,
+	cancel context.CancelCauseFunc,
+	svc *Service,
+	r *Request,
+	l *Lease,
+	p *prompt,
+	began time.Time,
+) (*Stream, error) {
 	own, _ := l.Model.Sampling()
 	params, err := r.sampling(&l.Spec, own)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{svc: svc, r: r, lease: l, prompt: p, trace: TraceOf(ctx), ctx: ctx, cancel: cancel, began: began, logsReady: make(chan struct{})}
+	s := &Stream{
+		svc:       svc,
+		r:         r,
+		lease:     l,
+		prompt:    p,
+		trace:     TraceOf(ctx),
+		ctx:       ctx,
+		cancel:    cancel,
+		began:     began,
+		logsReady: make(chan struct{}),
+	}
 	s.trace.record("prompt.txt", []byte(p.text))
 	if !p.time.IsZero() { // pins the prompt: see Request.Now
 		s.trace.record("time.txt", []byte(p.time.Format(time.RFC3339)+"\n"))
@@ -295,7 +313,13 @@ func (s *Stream) recordRaw() {
 // usage sums up the answers, which have ended.
 func (s *Stream) usage() Usage {
 	first := s.choices[0]
-	u := Usage{Prompt: s.prompt.count(), Cached: first.cached, Load: s.lease.Load, Seed: first.params.Seed, Total: time.Since(s.began)}
+	u := Usage{
+		Prompt: s.prompt.count(),
+		Cached: first.cached,
+		Load:   s.lease.Load,
+		Seed:   first.params.Seed,
+		Total:  time.Since(s.began),
+	}
 	for _, c := range s.choices {
 		u.Generated += c.generated
 		u.Reasoning += c.reasoning

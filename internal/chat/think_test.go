@@ -33,8 +33,17 @@ func TestEfforts(t *testing.T) {
 		{"", 50, 50},
 	} {
 		text, _, _, _, done := run(t, w, &chat.Request{Messages: user("x"), Effort: c.effort, ThinkingBudget: c.budget})
-		if got := done.Usage.Reasoning; got > c.tokens || got < c.tokens-1 || strings.TrimSpace(text) != "Answer." || done.Err != nil {
-			t.Errorf("effort %q, budget %d: %d tokens of reasoning, want %d; answer %q %v", c.effort, c.budget, got, c.tokens, text, done.Err)
+		if got := done.Usage.Reasoning; got > c.tokens || got < c.tokens-1 || strings.TrimSpace(text) != "Answer." ||
+			done.Err != nil {
+			t.Errorf(
+				"effort %q, budget %d: %d tokens of reasoning, want %d; answer %q %v",
+				c.effort,
+				c.budget,
+				got,
+				c.tokens,
+				text,
+				done.Err,
+			)
 		}
 		if off := strings.HasSuffix(seen, "<think>\n\n</think>\n\n"); off != (c.tokens == 0) {
 			t.Errorf("effort %q: reasoning is off: %v", c.effort, off)

@@ -15,7 +15,8 @@ type Trace struct {
 	Caller string // whose request it is: different for each API key, "" where none is needed
 	// Guest says that the caller decides of no models but those that it made load how long they stay.
 	Guest bool
-	// Salt keeps the caller's prompts apart: cached prefixes are shared only under the same. "": with all who have none.
+	// Salt keeps the caller's prompts apart: cached prefixes are shared only under the same. "": with all who have
+	// none.
 	Salt string
 	// Record keeps a step of the request for later reading; nil: nothing is kept.
 	Record func(name string, data []byte)
@@ -106,8 +107,8 @@ func (t *Trace) decides() string {
 	return ""
 }
 
-// Hide takes the folders that lead to a path out of a text for the caller: places on this machine are nothing for keys that
-// only run models.
+// Hide takes the folders that lead to a path out of a text for the caller: places on this machine are nothing for keys
+// that only run models.
 func (t *Trace) Hide(text, path string) string {
 	i := strings.LastIndexAny(path, `/\`)
 	if !t.Guest || i < 0 {

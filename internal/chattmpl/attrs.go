@@ -12,7 +12,16 @@ type method func(in *interp, self Value, a *args) (Value, error)
 
 // mutators are the methods that the immutable sandbox hides.
 var mutators = map[string]map[string]bool{
-	"list": {"append": true, "clear": true, "pop": true, "reverse": true, "insert": true, "sort": true, "extend": true, "remove": true},
+	"list": {
+		"append":  true,
+		"clear":   true,
+		"pop":     true,
+		"reverse": true,
+		"insert":  true,
+		"sort":    true,
+		"extend":  true,
+		"remove":  true,
+	},
 	"dict": {"clear": true, "pop": true, "popitem": true, "setdefault": true, "update": true},
 }
 
@@ -108,7 +117,10 @@ func (in *interp) pythonAttr(v Value, name string) (Value, error) {
 }
 
 func unsafeAttr(v Value, name string) Value {
-	return undefined{hint: "access to attribute '" + name + "' of '" + v.typeName() + "' object is unsafe.", security: true}
+	return undefined{
+		hint:     "access to attribute '" + name + "' of '" + v.typeName() + "' object is unsafe.",
+		security: true,
+	}
 }
 
 // getAttr is v.name: the attribute, else the item of that name.

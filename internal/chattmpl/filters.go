@@ -180,7 +180,10 @@ func filterFormat(in *interp, x Value, a *args) (Value, error) {
 		return nil, err
 	}
 	if len(a.pos) > 0 && len(a.kw) > 0 {
-		return nil, &evalError{kind: "FilterArgumentError", msg: "can't handle positional and keyword arguments at the same time"}
+		return nil, &evalError{
+			kind: "FilterArgumentError",
+			msg:  "can't handle positional and keyword arguments at the same time",
+		}
 	}
 	if len(a.kw) > 0 {
 		d := &Dict{}
@@ -341,7 +344,10 @@ func filterTruncate(in *interp, x Value, a *args) (Value, error) {
 	}
 	keep := length - int64(runeLen(end.s))
 	if keep < 0 || leeway < 0 {
-		return nil, &evalError{kind: "AssertionError", msg: "truncate needs a length of at least that of its end and no negative leeway"}
+		return nil, &evalError{
+			kind: "AssertionError",
+			msg:  "truncate needs a length of at least that of its end and no negative leeway",
+		}
 	}
 	s, ok := x.(Str)
 	if !ok {
@@ -568,7 +574,18 @@ func cutBetween(s Str, open, end string) Str {
 	return b.done()
 }
 
-var entities = map[string]string{"amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": "\u00a0", "#34": "\"", "#39": "'", "copy": "©", "hellip": "…"}
+var entities = map[string]string{
+	"amp":    "&",
+	"lt":     "<",
+	"gt":     ">",
+	"quot":   "\"",
+	"apos":   "'",
+	"nbsp":   "\u00a0",
+	"#34":    "\"",
+	"#39":    "'",
+	"copy":   "©",
+	"hellip": "…",
+}
 
 // unescapeHTML decodes the common entities. What an entity stands for has the
 // origin of the entity's text.

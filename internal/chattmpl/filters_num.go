@@ -95,7 +95,8 @@ func parseInt(s string, base int64) (Value, bool) {
 			return nil, false
 		}
 	}
-	if s == "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") || len(s) > maxIntDigits {
+	if s == "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") ||
+		len(s) > maxIntDigits {
 		return nil, false
 	}
 	s = strings.Map(func(r rune) rune {

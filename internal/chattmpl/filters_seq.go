@@ -224,7 +224,10 @@ func filterGroupBy(in *interp, x Value, a *args) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.items = append(out.items, &Tuple{items: []Value{shown, &List{items: []Value{it}}}, names: []string{"grouper", "list"}})
+		out.items = append(
+			out.items,
+			&Tuple{items: []Value{shown, &List{items: []Value{it}}}, names: []string{"grouper", "list"}},
+		)
 	}
 	return out, nil
 }
@@ -490,7 +493,10 @@ func filterMap(in *interp, x Value, a *args) (Value, error) {
 		if len(a.pos) == 0 && attr != nil {
 			for _, kv := range a.kw {
 				if kv.Key != "attribute" && kv.Key != "default" {
-					return nil, &evalError{kind: "FilterArgumentError", msg: "unexpected keyword argument '" + kv.Key + "'"}
+					return nil, &evalError{
+						kind: "FilterArgumentError",
+						msg:  "unexpected keyword argument '" + kv.Key + "'",
+					}
 				}
 			}
 			if isNone(def) {
@@ -655,5 +661,8 @@ func filterSlice(in *interp, x Value, a *args) (Value, error) {
 
 // filterRandom is refused: the same request must give the same prompt.
 func filterRandom(in *interp, x Value, a *args) (Value, error) {
-	return nil, &evalError{kind: "SecurityError", msg: "the filter 'random' is refused: a prompt must not depend on chance"}
+	return nil, &evalError{
+		kind: "SecurityError",
+		msg:  "the filter 'random' is refused: a prompt must not depend on chance",
+	}
 }

@@ -559,7 +559,10 @@ func (f *formatter) first(name string) (Value, error) {
 	}
 	if idx >= 0 {
 		if idx >= len(f.a.pos) {
-			return nil, &evalError{kind: "IndexError", msg: fmt.Sprintf("Replacement index %d out of range for positional args tuple", idx)}
+			return nil, &evalError{
+				kind: "IndexError",
+				msg:  fmt.Sprintf("Replacement index %d out of range for positional args tuple", idx),
+			}
 		}
 		return f.a.pos[idx], nil
 	}

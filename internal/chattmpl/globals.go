@@ -92,7 +92,10 @@ func globalRange(in *interp, a *args) (Value, error) {
 		count.Add(count, big.NewInt(1))
 	}
 	if count.Cmp(big.NewInt(maxRange)) > 0 {
-		return nil, &evalError{kind: "OverflowError", msg: "range too big, the sandbox blocks ranges larger than 100000"}
+		return nil, &evalError{
+			kind: "OverflowError",
+			msg:  "range too big, the sandbox blocks ranges larger than 100000",
+		}
 	}
 	for _, b := range n {
 		if b.BitLen() > 62 {
@@ -184,7 +187,10 @@ func dictFromKeys(in *interp, a *args) (Value, error) {
 
 func checkNamespaceName(name string) error {
 	if strings.HasPrefix(name, "_") {
-		return &evalError{kind: "SecurityError", msg: "chat templates cannot store underscore-prefixed attributes on a namespace, but got '" + name + "', rename the attribute"}
+		return &evalError{
+			kind: "SecurityError",
+			msg:  "chat templates cannot store underscore-prefixed attributes on a namespace, but got '" + name + "', rename the attribute",
+		}
 	}
 	return nil
 }

@@ -435,7 +435,10 @@ func (s *blockStmt) exec(in *interp) (signal, error) {
 }
 
 func (s *refusedStmt) exec(*interp) (signal, error) {
-	return sigNone, &evalError{kind: "SecurityError", msg: s.tag + " is refused: a chat template cannot load other templates"}
+	return sigNone, &evalError{
+		kind: "SecurityError",
+		msg:  s.tag + " is refused: a chat template cannot load other templates",
+	}
 }
 
 func (*breakStmt) exec(*interp) (signal, error)    { return sigBreak, nil }

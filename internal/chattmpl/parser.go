@@ -238,7 +238,12 @@ func (p *parser) statement() []stmt {
 		return []stmt{p.parseCall()}
 	case "generation":
 		p.next()
-		return []stmt{&callStmt{stmtBase: at, def: macroDef{body: p.function(func() []stmt { return p.closed("endgeneration") })}}}
+		return []stmt{
+			&callStmt{
+				stmtBase: at,
+				def:      macroDef{body: p.function(func() []stmt { return p.closed("endgeneration") })},
+			},
+		}
 	case "filter":
 		p.next()
 		f := p.filters(nil, true).(*filterExpr)

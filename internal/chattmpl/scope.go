@@ -85,7 +85,13 @@ type scopeLoad struct {
 }
 
 func newScope(parent *scope, fn *funcInfo) *scope {
-	s := &scope{parent: parent, fn: fn, refs: map[string]bool{}, loads: map[string]scopeLoad{}, stores: map[string]bool{}}
+	s := &scope{
+		parent: parent,
+		fn:     fn,
+		refs:   map[string]bool{},
+		loads:  map[string]scopeLoad{},
+		stores: map[string]bool{},
+	}
 	if parent != nil {
 		s.level, s.work = parent.level+1, parent.work
 	} else {
@@ -143,7 +149,11 @@ func (s *scope) copy() *scope {
 
 func (s *scope) mergeFrom(o *scope) {
 	if *s.work += len(o.refs) + len(o.order) + len(o.stores); *s.work > maxScopeWork {
-		panic(syntaxError{&Error{Line: 1, Col: 1, Msg: "template has too many branches that set variables", Err: ErrSyntax}})
+		panic(
+			syntaxError{
+				&Error{Line: 1, Col: 1, Msg: "template has too many branches that set variables", Err: ErrSyntax},
+			},
+		)
 	}
 	for n := range o.refs {
 		s.refs[n] = true

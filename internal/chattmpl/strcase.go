@@ -59,7 +59,8 @@ func lowerRune(b *builder, s string, off int, r rune, t bool) {
 // finalSigma tells whether a sigma follows a letter and no letter follows it.
 func finalSigma(s string, off int) bool {
 	ignorable := func(r rune) bool {
-		return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:·’", r)
+		return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) ||
+			strings.ContainsRune("'.:·’", r)
 	}
 	before := strings.TrimRightFunc(s[:off], ignorable)
 	after := strings.TrimLeftFunc(s[off+len("Σ"):], ignorable)

@@ -477,7 +477,8 @@ func strAffix(in *interp, s Str, a *args, name string) (Value, error) {
 		if !ok {
 			continue
 		}
-		if name == "startswith" && strings.HasPrefix(s.s[lo:hi], p.s) || name == "endswith" && strings.HasSuffix(s.s[lo:hi], p.s) {
+		if name == "startswith" && strings.HasPrefix(s.s[lo:hi], p.s) ||
+			name == "endswith" && strings.HasSuffix(s.s[lo:hi], p.s) {
 			return Bool(true), nil
 		}
 	}

@@ -13,7 +13,10 @@ func filterPprint(in *interp, x Value, a *args) (Value, error) {
 		return nil, err
 	}
 	if runeLen(s.s) > 80 {
-		return nil, &evalError{kind: "NotSupported", msg: "pprint of more than 80 characters is not supported, use tojson"}
+		return nil, &evalError{
+			kind: "NotSupported",
+			msg:  "pprint of more than 80 characters is not supported, use tojson",
+		}
 	}
 	return s, nil
 }
@@ -30,7 +33,10 @@ func filterWordWrap(in *interp, x Value, a *args) (Value, error) {
 		if u, isU := x.(undefined); isU {
 			return nil, u.fail()
 		}
-		return nil, &evalError{kind: "AttributeError", msg: "'" + x.typeName() + "' object has no attribute 'splitlines'"}
+		return nil, &evalError{
+			kind: "AttributeError",
+			msg:  "'" + x.typeName() + "' object has no attribute 'splitlines'",
+		}
 	}
 	width := int64(79)
 	if v[0] != nil {
@@ -110,7 +116,10 @@ func hyphenated(s string, i, j int) []rng {
 	var out []rng
 	start := i
 	for k := i + 2; k+1 < j; k++ {
-		if s[k] == '-' && letterAt(s[:k], true) && letterAt(strings.TrimSuffix(s[:k], lastRune(s[:k])), true) && letterAt(s[k+1:j], false) && s[k-1] != '-' && k-start >= 2 {
+		if s[k] == '-' && letterAt(s[:k], true) && letterAt(strings.TrimSuffix(s[:k], lastRune(s[:k])), true) &&
+			letterAt(s[k+1:j], false) &&
+			s[k-1] != '-' &&
+			k-start >= 2 {
 			out = append(out, rng{start, k + 1})
 			start = k + 1
 		}

@@ -133,10 +133,15 @@ func (c *conversation) cutOff(got answered) string {
 		return fmt.Sprintf("the answer was cut off after %d tokens (--max-tokens)", got.usage.Generated)
 	}
 	if n := c.about.Spec.MaxTokens; c.f.maxTokens == 0 && n > 0 && got.usage.Generated >= n {
-		return fmt.Sprintf("the answer was cut off after %d tokens, as this model's settings say (--max-tokens changes it)",
-			got.usage.Generated)
+		return fmt.Sprintf(
+			"the answer was cut off after %d tokens, as this model's settings say (--max-tokens changes it)",
+			got.usage.Generated,
+		)
 	}
-	return fmt.Sprintf("the answer was cut off: the context of %d tokens is full (--context makes it larger)", got.context)
+	return fmt.Sprintf(
+		"the answer was cut off: the context of %d tokens is full (--context makes it larger)",
+		got.context,
+	)
 }
 
 // stats says what a request took.

@@ -31,8 +31,8 @@ func talk(t *testing.T, o servertest.Options, tty bool, args ...string) (*conver
 	return a.conversation(to, f), &out, &errs
 }
 
-// TestReasoningIsNoAnswer: neither channel names nor tags reach standard output; what a model thinks stands beside it, dim
-// on a terminal, and in a field of its own.
+// TestReasoningIsNoAnswer: neither channel names nor tags reach standard output; what a model thinks stands beside it,
+// dim on a terminal, and in a field of its own.
 func TestReasoningIsNoAnswer(t *testing.T) {
 	for _, f := range servertest.Families() {
 		if f.Name != "hermes" && f.Name != "harmony" { // <think> and channels
@@ -41,12 +41,15 @@ func TestReasoningIsNoAnswer(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			o := servertest.Options{Checkpoint: f.Checkpoint, Script: func(string) string { return f.Answer("Paris.") }}
 			c, out, errs := talk(t, o, false)
-			if err := c.a.answer(t.Context(), c, "capital?"); err != nil || out.String() != "Paris.\n" || errs.String() != "So that is it.\n\n" {
+			if err := c.a.answer(t.Context(), c, "capital?"); err != nil || out.String() != "Paris.\n" ||
+				errs.String() != "So that is it.\n\n" {
 				t.Errorf("%q, beside it %q, %v", out.String(), errs.String(), err)
 			}
 			c, out, errs = talk(t, o, true)
-			if err := c.a.answer(t.Context(), c, "capital?"); err != nil || out.String() != "Paris.\n" || !strings.HasPrefix(errs.String(), "\x1b[2m") ||
-				!strings.Contains(errs.String(), "So that is it.") || !strings.HasSuffix(errs.String(), "\x1b[0m\n\n") {
+			if err := c.a.answer(t.Context(), c, "capital?"); err != nil || out.String() != "Paris.\n" ||
+				!strings.HasPrefix(errs.String(), "\x1b[2m") ||
+				!strings.Contains(errs.String(), "So that is it.") ||
+				!strings.HasSuffix(errs.String(), "\x1b[0m\n\n") {
 				t.Errorf("on a terminal %q, beside it %q, %v", out.String(), errs.String(), err)
 			}
 			c, out, _ = talk(t, o, false)
@@ -57,7 +60,9 @@ func TestReasoningIsNoAnswer(t *testing.T) {
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 				t.Fatal(err)
 			}
-			if r.Text != "Paris." || strings.TrimSpace(r.Reasoning) != "So that is it." || r.Usage.Reasoning == 0 || r.Usage.Reasoning >= r.Usage.Generated || r.Finish != "stop" {
+			if r.Text != "Paris." || strings.TrimSpace(r.Reasoning) != "So that is it." || r.Usage.Reasoning == 0 ||
+				r.Usage.Reasoning >= r.Usage.Generated ||
+				r.Finish != "stop" {
 				t.Errorf("%+v", r)
 			}
 			var thought, said strings.Builder
@@ -74,20 +79,24 @@ func TestReasoningIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestFlagsLeaveTheRestToTheModel: what is not given is not sent, so that every command has the same defaults; 0 is given.
+// TestFlagsLeaveTheRestToTheModel: what is not given is not sent, so that every command has the same defaults; 0 is
+// given.
 func TestFlagsLeaveTheRestToTheModel(t *testing.T) {
 	c, _, _ := talk(t, servertest.Options{}, false)
-	if s := c.f.chosen(); s.Temperature != nil || s.TopK != nil || s.TopP != nil || s.MinP != nil || s.Seed != nil || s.RepetitionPenalty != nil {
+	if s := c.f.chosen(); s.Temperature != nil || s.TopK != nil || s.TopP != nil || s.MinP != nil || s.Seed != nil ||
+		s.RepetitionPenalty != nil {
 		t.Errorf("without flags %+v", s)
 	}
 	c, _, _ = talk(t, servertest.Options{}, false, "--temperature", "0", "--top-k", "3", "--seed", "0")
-	if s := c.f.chosen(); s.Temperature == nil || *s.Temperature != 0 || s.TopK == nil || *s.TopK != 3 || s.Seed == nil || s.TopP != nil {
+	if s := c.f.chosen(); s.Temperature == nil || *s.Temperature != 0 || s.TopK == nil || *s.TopK != 3 ||
+		s.Seed == nil ||
+		s.TopP != nil {
 		t.Errorf("with flags %+v", s)
 	}
 }
 
-// TestChatSendsTheModelsOwnTokens: the second prompt begins with the first and its answer as they were, so that all of it
-// is in the cache.
+// TestChatSendsTheModelsOwnTokens: the second prompt begins with the first and its answer as they were, so that all of
+// it is in the cache.
 func TestChatSendsTheModelsOwnTokens(t *testing.T) {
 	c, _, _ := talk(t, servertest.Options{}, false)
 	ask := func(text string) answered {

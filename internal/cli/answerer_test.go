@@ -13,7 +13,8 @@ import (
 	"github.com/baleenrun/baleen/internal/synth"
 )
 
-// TestConversationOverAChangedFile: the message after the model's file was overwritten is answered by what it holds then.
+// TestConversationOverAChangedFile: the message after the model's file was overwritten is answered by what it holds
+// then.
 func TestConversationOverAChangedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	write := func(path string, seed uint64) {

@@ -44,8 +44,9 @@ func (a *app) benchCommand() *cobra.Command {
 		ValidArgsFunction: firstOnly(a.completeModels),
 		Short:             "Measure how fast a model runs here",
 		Long:              benchLong,
-		Example:           "  baleen bench qwen2.5-coder-0.5b --prompt 512 --generate 64 \\\n    --streams 1,8 --threads 2 --plot speed.svg",
-		Args:              argsBetween(1, 1, "a MODEL"),
+		Example: "  baleen bench qwen2.5-coder-0.5b --prompt 512 --generate 64 \\\n    --streams 1,8 " +
+			"--threads 2 --plot speed.svg",
+		Args: argsBetween(1, 1, "a MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.Check(); err != nil {
 				return usageError{err}
@@ -71,7 +72,12 @@ func (a *app) benchCommand() *cobra.Command {
 	fl.IntVar(&f.Depth, "depth", 16, "tokens in a stream's context before it generates")
 	fl.IntSliceVar(&f.Streams, "streams", []int{1, 8}, "numbers of streams at once")
 	fl.IntVar(&f.Reps, "reps", 3, "repetitions of each measurement")
-	fl.IntVar(&f.Newcomer, "newcomer", 0, "also measure a prompt of so many tokens that arrives while a stream generates")
+	fl.IntVar(
+		&f.Newcomer,
+		"newcomer",
+		0,
+		"also measure a prompt of so many tokens that arrives while a stream generates",
+	)
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	fl.StringVar(&f.plot, "plot", "", "also draw to this file, .svg or .png")
 	fl.StringVar(&f.worker, "worker", "", "")

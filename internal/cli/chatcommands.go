@@ -193,7 +193,8 @@ func isAre(n int) string {
 	return " are"
 }
 
-const askSummary = "Summarise our conversation so far in at most 150 words: what was asked, what was found, names, numbers and decisions. Write the summary alone."
+const askSummary = "Summarise our conversation so far in at most 150 words: what was asked, what was found, names, " +
+	"numbers and decisions. Write the summary alone."
 
 // summarise lets the model put a summary in the place of the oldest turns.
 func (c *conversation) summarise(args string) (out chatui.Outcome, err error) {
@@ -240,7 +241,11 @@ func (c *conversation) summarise(args string) (out chatui.Outcome, err error) {
 		c.said = nil
 		note := ""
 		if left := n - len(old)/2; left > 0 {
-			note = fmt.Sprintf("The oldest %s had no room in the question for it and%s not in the summary.", counted(left, "turn"), isAre(left))
+			note = fmt.Sprintf(
+				"The oldest %s had no room in the question for it and%s not in the summary.",
+				counted(left, "turn"),
+				isAre(left),
+			)
 		}
 		if pending == "" {
 			return note, nil

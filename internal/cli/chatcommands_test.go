@@ -67,7 +67,8 @@ func TestFullContext(t *testing.T) {
 			t.Errorf("%s: %q", command, note)
 		}
 		n := len(c.msgs)
-		if n >= 16 || n%2 != 0 || textOf(c.msgs[n-2]) != "and now?" || textOf(c.msgs[n-1]) != "Yes." || c.pending != "" {
+		if n >= 16 || n%2 != 0 || textOf(c.msgs[n-2]) != "and now?" || textOf(c.msgs[n-1]) != "Yes." ||
+			c.pending != "" {
 			t.Errorf("%s: %d messages, the last %q", command, n, textOf(c.msgs[n-2]))
 		}
 		if got := textOf(c.msgs[0]); command != "/drop" && !strings.HasPrefix(got, want) {
@@ -102,15 +103,17 @@ func TestSummaryComesFirst(t *testing.T) {
 
 func TestWordsOfTheChat(t *testing.T) {
 	for line, want := range map[string]string{
-		"/drop 1":                           `The oldest 1 turn, "question 1, ` + strings.Repeat("x", 28) + `…", is forgotten, 1 turn is left.`,
-		"/drop":                             "there is room; /drop N forgets turns all the same",
-		"/drop 3":                           `"3": want how many of the oldest turns, from 1 to 2`,
-		"/claer":                            "there is no command /claer; did you mean /clear?",
-		"/foo":                              "there is no command /foo; /help lists them, and a space before it makes it a message",
+		"/drop 1": `The oldest 1 turn, "question 1, ` + strings.Repeat("x", 28) + `…", is forgotten, 1 turn is left.`,
+		"/drop":   "there is room; /drop N forgets turns all the same",
+		"/drop 3": `"3": want how many of the oldest turns, from 1 to 2`,
+		"/claer":  "there is no command /claer; did you mean /clear?",
+		"/foo": "there is no command /foo; /help lists them, and a space before it " +
+			"makes it a message",
 		"/set parameter temperature 0.5":    "temperature is set.",
 		"/set parameter num_predict 7":      "max-tokens is set.",
 		"/set parameter repeat_penalty 1.1": "repetition-penalty is set.",
-		"/set parameter num_ctx 100":        "num-ctx is settled when the model is loaded: leave, and run it with --context",
+		"/set parameter num_ctx 100": "num-ctx is settled when the model is loaded: leave, and run it with " +
+			"--context",
 		"/set parameter presence_penalty 9": `presence-penalty wants a number from -2 to 2, not "9"`,
 		"/set parameter stop a b":           "stop is set.",
 		"/set verbose":                      "stats is set.",
@@ -121,18 +124,20 @@ func TestWordsOfTheChat(t *testing.T) {
 		"/set nothink":                      "think is set.",
 		"/set format":                       "Answers are held to json; /set noformat ends it.",
 		"/set format json":                  "Answers are held to json; /set noformat ends it.",
-		"/set format nothing.json":          "--format nothing.json: want json, or a file with a JSON Schema: no such file or directory",
-		"/set grammar":                      "want /set grammar FILE; /set noformat ends it",
-		"/set noformat":                     "Answers have no format.",
-		"/set colour blue":                  "there is no setting colour; /set lists them",
-		"/show system":                      "There is no system message.",
-		"/show modelfile":                   "FROM ",
-		"/show parameters":                  "The model was made without parameters.",
-		"/show license":                     "The model does not say its licence.",
-		"/show template":                    "{%",
-		"/show info":                        "layers",
-		"/show conversation":                "user: question 1",
-		"/show nothing":                     "want /show settings, info, modelfile, parameters, system, template, license or conversation",
+		"/set format nothing.json": "--format nothing.json: want json, or a file with a JSON Schema: no " +
+			"such file or directory",
+		"/set grammar":       "want /set grammar FILE; /set noformat ends it",
+		"/set noformat":      "Answers have no format.",
+		"/set colour blue":   "there is no setting colour; /set lists them",
+		"/show system":       "There is no system message.",
+		"/show modelfile":    "FROM ",
+		"/show parameters":   "The model was made without parameters.",
+		"/show license":      "The model does not say its licence.",
+		"/show template":     "{%",
+		"/show info":         "layers",
+		"/show conversation": "user: question 1",
+		"/show nothing": "want /show settings, info, modelfile, parameters, system, template, " +
+			"license or conversation",
 	} {
 		did := smallTalk(t, 2).Command(line)
 		if !strings.Contains(did.Reply, want) || did.Quit || did.Do != nil {
@@ -140,7 +145,8 @@ func TestWordsOfTheChat(t *testing.T) {
 		}
 	}
 	c := smallTalk(t, 0)
-	for _, line := range []string{"/set temperature 0.5", "/set parameter num_predict 7", "/set parameter typical_p 0.9", "/set parameter stop a b", "/set think high", "/set system Be brief."} {
+	for _, line := range []string{"/set temperature 0.5", "/set parameter num_predict 7", "/set parameter " +
+		"typical_p 0.9", "/set parameter stop a b", "/set think high", "/set system Be brief."} {
 		c.Command(line)
 	}
 	r := c.request("hi")

@@ -252,7 +252,9 @@ func (a *app) rootCommand() *cobra.Command {
 		".InheritedFlags.FlagUsages", fmt.Sprintf("valueWords (.InheritedFlags.FlagUsagesWrapped %d)", helpWidth),
 	).Replace(root.UsageTemplate())
 	root.SetUsageTemplate(strings.TrimRight(usage, "\n") + "\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{nearFlag(cmd, flagError(err))} })
+	root.SetFlagErrorFunc(
+		func(cmd *cobra.Command, err error) error { return usageError{nearFlag(cmd, flagError(err))} },
+	)
 	help := root.HelpFunc()
 	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -298,7 +300,14 @@ var flagOfType = regexp.MustCompile(
 
 // valueWords writes what a flag takes as the texts do, in place of Go's types.
 func valueWords(usage string) string {
-	words := map[string]string{"int": "N", "ints": "N,...", "uint": "N", "float": "X", "float32": "X", "duration": "TIME"}
+	words := map[string]string{
+		"int":      "N",
+		"ints":     "N,...",
+		"uint":     "N",
+		"float":    "X",
+		"float32":  "X",
+		"duration": "TIME",
+	}
 	return flagOfType.ReplaceAllStringFunc(usage, func(s string) string {
 		m := flagOfType.FindStringSubmatch(s)
 		word, ok := words[m[2]]
@@ -486,7 +495,10 @@ func (a *app) settings(cmd *cobra.Command, names ...string) {
 		help += " [$" + s.Var + "]"
 		cmd.Flags().VarP(settingFlag{a, name, s.Kind}, s.Flag, s.Short, help)
 		if len(s.Values) > 0 {
-			_ = cmd.RegisterFlagCompletionFunc(s.Flag, cobra.FixedCompletions(s.Values, cobra.ShellCompDirectiveNoFileComp))
+			_ = cmd.RegisterFlagCompletionFunc(
+				s.Flag,
+				cobra.FixedCompletions(s.Values, cobra.ShellCompDirectiveNoFileComp),
+			)
 		}
 	}
 }

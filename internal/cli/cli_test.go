@@ -81,7 +81,8 @@ func (o outcome) oneErrorLine(t *testing.T, status int, want string) {
 		}
 		lines = lines[:1]
 	}
-	if o.status != status || len(lines) != 1 || !strings.HasPrefix(lines[0], "baleen: ") || !strings.Contains(lines[0], want) {
+	if o.status != status || len(lines) != 1 || !strings.HasPrefix(lines[0], "baleen: ") ||
+		!strings.Contains(lines[0], want) {
 		t.Errorf("status %d and %q, want status %d and one line with %q", o.status, o.err, status, want)
 	}
 	if o.out != "" {
@@ -165,7 +166,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"eval", model, "--text", "x", "--ctx", "2"}, "--ctx is 2"},
 		{[]string{"bench", model, "--generate", "1"}, "generate 1"},
 		{[]string{"bench", model, "--plot", "x.gif"}, "must end in .svg or .png"},
-		{[]string{"bench", model, "--plot", "nowhere/x.svg"}, "cannot plot to nowhere/x.svg: there is no folder nowhere"},
+		{[]string{"bench", model, "--plot", "nowhere/x.svg"}, "cannot plot to nowhere/x.svg: there is no folder " +
+			"nowhere"},
 		{[]string{"synth", "x.gguf"}, "--shape is missing"},
 		{[]string{"synth", "", "--shape", "tiny"}, "the FILE to write has no name"},
 		{[]string{"synth", "x.gguf", "--shape", "huge"}, `no shape is named "huge"`},
@@ -196,7 +198,8 @@ func TestErrorsNameNoPackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"run", bad, "x y"}, {"show", bad}, {"tokenize", bad, "x"}, {"bench", bad}} {
-		if o := command(t, "", args...); o.status != exitFailed || strings.Contains(o.err, " gguf: ") || strings.Contains(o.err, "family: ") {
+		if o := command(t, "", args...); o.status != exitFailed || strings.Contains(o.err, " gguf: ") ||
+			strings.Contains(o.err, "family: ") {
 			t.Errorf("%v: %+v", args, o)
 		}
 	}
@@ -216,7 +219,8 @@ func TestShowOfWhatCannotRun(t *testing.T) {
 	}
 	for _, args := range [][]string{{"show", path}, {"show", path, "--json"}} {
 		o := command(t, "", args...)
-		if o.status != exitFailed || !strings.Contains(o.out, "unheard-of") || !strings.HasPrefix(o.err, "baleen: ") || !strings.Contains(o.err, "cannot run: ") {
+		if o.status != exitFailed || !strings.Contains(o.out, "unheard-of") || !strings.HasPrefix(o.err, "baleen: ") ||
+			!strings.Contains(o.err, "cannot run: ") {
 			t.Errorf("%v: %+v", args, o)
 		}
 	}
@@ -241,13 +245,17 @@ func TestCreate(t *testing.T) {
 		}
 		return o
 	}
-	of := write("Modelfile", "FROM ./tiny.gguf\nSYSTEM \"\"\"Be brief.\"\"\"\nPARAMETER temperature 0\nPARAMETER num_predict 3\n")
+	of := write(
+		"Modelfile",
+		"FROM ./tiny.gguf\nSYSTEM \"\"\"Be brief.\"\"\"\nPARAMETER temperature 0\nPARAMETER num_predict 3\n",
+	)
 	if o := run("", "create", "terse", "-f", of); o.out != "created terse\n" {
 		t.Errorf("%+v", o)
 	}
 	run("FROM terse\nPARAMETER num_predict 5\n", "create", "longer:v1", "-f", "-")
 	want := run("", "run", file, "hi you", "--temp", "0", "-n", "3", "--system", "Be brief.")
-	if o := run("", "run", "terse", "hi you"); o.out != want.out || !strings.Contains(o.err, "cut off after 3 tokens, as this model's settings say") {
+	if o := run("", "run", "terse", "hi you"); o.out != want.out ||
+		!strings.Contains(o.err, "cut off after 3 tokens, as this model's settings say") {
 		t.Errorf("%+v, want %q", o, want.out)
 	}
 	if o := run("", "run", "longer:v1", "hi you", "--json"); !strings.Contains(o.out, `"generated_tokens": 5`) {
@@ -264,7 +272,8 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%v: %+v", args, o)
 		}
 	}
-	if o := run("", "list"); !strings.Contains(o.out, "made of tiny.gguf") || !strings.Contains(o.out, "made of terse") {
+	if o := run("", "list"); !strings.Contains(o.out, "made of tiny.gguf") ||
+		!strings.Contains(o.out, "made of terse") {
 		t.Errorf("%+v", o)
 	}
 	for text, want := range map[string]string{
@@ -277,7 +286,15 @@ func TestCreate(t *testing.T) {
 	} {
 		commandEnv(t, env, "", "create", "bad", "-f", write("bad", text)).oneErrorLine(t, exitFailed, want)
 	}
-	commandEnv(t, env, "", "create", "bad", "-f", "none").oneErrorLine(t, exitFailed, "there is no file none: name the Modelfile with --file")
+	commandEnv(
+		t,
+		env,
+		"",
+		"create",
+		"bad",
+		"-f",
+		"none",
+	).oneErrorLine(t, exitFailed, "there is no file none: name the Modelfile with --file")
 	commandEnv(t, env, "", "create", "smollm2-135m", "-f", of).oneErrorLine(t, exitFailed, "is a name of the catalog")
 	commandEnv(t, env, "", "create", "a b", "-f", of).oneErrorLine(t, exitUsage, "cannot be a model's name")
 	run("", "rm", "longer:v1", "terse")
@@ -326,7 +343,14 @@ func TestMain(m *testing.M) {
 
 // TestBenchRefusesBeforeItMeasures: a context that the model does not have costs no minutes of other measurements.
 func TestBenchRefusesBeforeItMeasures(t *testing.T) {
-	command(t, "", "bench", tinyFile(t, ""), "--depth", "99999").oneErrorLine(t, exitFailed, "is more than the model's 2048")
+	command(
+		t,
+		"",
+		"bench",
+		tinyFile(t, ""),
+		"--depth",
+		"99999",
+	).oneErrorLine(t, exitFailed, "is more than the model's 2048")
 }
 
 // fullDisk takes room bytes and no more.
@@ -361,7 +385,15 @@ func TestLostOutputIsAFailure(t *testing.T) {
 	} {
 		for _, room := range []int{0, 2} {
 			var errs bytes.Buffer
-			status := Main(args, IO{In: strings.NewReader(""), Out: &fullDisk{room}, Err: &errs, Environ: []string{"BALEEN_HOME=" + t.TempDir(), "BALEEN_THREADS=1"}})
+			status := Main(
+				args,
+				IO{
+					In:      strings.NewReader(""),
+					Out:     &fullDisk{room},
+					Err:     &errs,
+					Environ: []string{"BALEEN_HOME=" + t.TempDir(), "BALEEN_THREADS=1"},
+				},
+			)
 			if status != exitFailed || strings.Count(errs.String(), "no space left") != 1 {
 				t.Errorf("%q: status %d, %q", args, status, errs.String())
 			}
@@ -430,7 +462,8 @@ func TestRunContinuesText(t *testing.T) {
 	if again := command(t, "once upon a time\n", "run", model, "-n", "5", "--temp", "0"); again.out != o.out {
 		t.Errorf("piped: %q, as an argument: %q", again.out, o.out)
 	}
-	if raw := command(t, "", "run", model, "once upon a time", "-n", "5", "--temp", "0", "--raw"); raw.out != o.out || strings.Contains(raw.err, "template") {
+	if raw := command(t, "", "run", model, "once upon a time", "-n", "5", "--temp", "0", "--raw"); raw.out != o.out ||
+		strings.Contains(raw.err, "template") {
 		t.Errorf("--raw: %+v", raw)
 	}
 	if strings.Contains(o.out+o.err, "\x1b") {
@@ -451,14 +484,23 @@ func TestRunJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a.Text != b.Text || len(a.Tokens) != 6 || a.Finish != "length" || a.Seed != 5 || a.Usage.Generated != 6 || a.Usage.Prompt == 0 {
+	if a.Text != b.Text || len(a.Tokens) != 6 || a.Finish != "length" || a.Seed != 5 || a.Usage.Generated != 6 ||
+		a.Usage.Prompt == 0 {
 		t.Errorf("%+v and %+v", a, b)
 	}
 }
 
 func TestPromptTooLongSaysTheCounts(t *testing.T) {
 	model := tinyFile(t, "")
-	command(t, strings.Repeat("word ", 400), "run", model, "--raw", "--context", "64").oneErrorLine(t, exitFailed, "and the context of this model is 64 tokens")
+	command(
+		t,
+		strings.Repeat("word ", 400),
+		"run",
+		model,
+		"--raw",
+		"--context",
+		"64",
+	).oneErrorLine(t, exitFailed, "and the context of this model is 64 tokens")
 }
 
 func TestChatKeepsTheConversation(t *testing.T) {
@@ -466,7 +508,9 @@ func TestChatKeepsTheConversation(t *testing.T) {
 	var out, errs bytes.Buffer
 	in := "hello\n\n/help\nsecond \\\nline\n/clear\nthird\n/exit\nnever\n"
 	status := Main([]string{"run", model, "-n", "4", "--stats", "--threads", "1"}, IO{
-		In: strings.NewReader(in), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + t.TempDir(), "TERM=dumb"},
+		In: strings.NewReader(
+			in,
+		), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + t.TempDir(), "TERM=dumb"},
 	})
 	if status != exitOK {
 		t.Fatalf("status %d: %s", status, errs.String())
@@ -494,7 +538,12 @@ func TestVerifyCommand(t *testing.T) {
 	const dir = "../family/testdata/goldens/"
 	var first map[string]any
 	for i, extra := range [][]string{nil, {"--batch", "3", "--chunk", "7"}, {"--threads", "2", "--cpu", "generic"}} {
-		o := command(t, "", append([]string{"verify", dir + "llama", "--reference", dir + "llama/golden.safetensors", "--json"}, extra...)...)
+		o := command(
+			t,
+			"",
+			append(
+				[]string{"verify", dir + "llama", "--reference", dir + "llama/golden.safetensors", "--json"},
+				extra...)...)
 		if o.status != exitOK {
 			t.Fatalf("%+v", o)
 		}
@@ -548,7 +597,8 @@ func TestEvalCommand(t *testing.T) {
 
 func TestSynthCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.gguf")
-	if o := command(t, "", "synth", path, "--shape", "Tiny-MoE", "--quant", "q4_k_m"); o.status != exitOK || !strings.Contains(o.out, "tiny-moe Q4_K_M") {
+	if o := command(t, "", "synth", path, "--shape", "Tiny-MoE", "--quant", "q4_k_m"); o.status != exitOK ||
+		!strings.Contains(o.out, "tiny-moe Q4_K_M") {
 		t.Fatalf("%+v", o)
 	}
 	if o := command(t, "", "run", path, "hello", "-n", "3"); o.status != exitOK {

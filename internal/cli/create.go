@@ -96,7 +96,10 @@ func (a *app) modelfile(file string) (text, dir string, err error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if errors.Is(err, os.ErrNotExist) {
-			return "", "", fmt.Errorf("there is no file %s: name the Modelfile with --file, or - for standard input", file)
+			return "", "", fmt.Errorf(
+				"there is no file %s: name the Modelfile with --file, or - for standard input",
+				file,
+			)
 		}
 		if err != nil {
 			return "", "", err

@@ -27,8 +27,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine this machine: what it has, which models fit",
-		Long: "Examine this machine: the processor and its instruction sets, limits of memory, how fast memory and disk can\n" +
-			"be read, GPUs, and which models of the catalog fit here and about how fast they would run. Speeds of models\n" +
+		Long: "Examine this machine: the processor and its instruction sets, limits of memory, how fast memory and " +
+			"disk can\n" +
+			"be read, GPUs, and which models of the catalog fit here and about how fast they would run. Speeds of " +
+			"models\n" +
 			"are estimates: what memory gives, over the bytes that a token reads, times 0.83, the median share that\n" +
 			"decoding reached in the benchmarks of this project. \"baleen bench\" measures.",
 		Example: "  baleen doctor",
@@ -90,7 +92,12 @@ func (a *app) examine(ctx context.Context, quick bool) (*report, error) {
 		return nil, err
 	}
 	v := versionInfo()
-	r := &report{Version: v.Version, System: v.OS + "/" + v.Arch + ", " + v.Go, Processor: doctor.FindProcessor(), GPUs: doctor.GPUs()}
+	r := &report{
+		Version:   v.Version,
+		System:    v.OS + "/" + v.Arch + ", " + v.Go,
+		Processor: doctor.FindProcessor(),
+		GPUs:      doctor.GPUs(),
+	}
 	if r.GPUs == nil {
 		r.GPUs = []doctor.GPU{}
 	}
@@ -107,8 +114,11 @@ func (a *app) examine(ctx context.Context, quick bool) (*report, error) {
 		r.Problems = append(r.Problems, "no kernels for this processor are used: models run many times slower")
 	}
 	if q := r.Processor.Quota; q > 0 && q < float64(r.Processor.Cores) {
-		r.Problems = append(r.Problems, fmt.Sprintf("a cgroup allows %.1f processors' time but %d threads would run: --threads %d is steadier",
-			q, r.Processor.Cores, max(1, int(q))))
+		r.Problems = append(
+			r.Problems,
+			fmt.Sprintf("a cgroup allows %.1f processors' time but %d threads would run: --threads %d is steadier",
+				q, r.Processor.Cores, max(1, int(q))),
+		)
 	}
 	if b, ok := model.SystemBudget(); ok {
 		r.Memory = &memoryReport{Total: b.Total, Available: b.Available, Limit: b.Source}
@@ -121,8 +131,14 @@ func (a *app) examine(ctx context.Context, quick bool) (*report, error) {
 		return nil, err
 	}
 	if load, ok := doctor.Load(); ok && !quick && load > 2*float64(r.Processor.Cores) {
-		r.Problems = append(r.Problems, fmt.Sprintf("other programs are busy here (load %.0f on %d threads): what is measured and estimated is too low",
-			load, r.Processor.Cores))
+		r.Problems = append(
+			r.Problems,
+			fmt.Sprintf(
+				"other programs are busy here (load %.0f on %d threads): what is measured and estimated is too low",
+				load,
+				r.Processor.Cores,
+			),
+		)
 	}
 	if st.Dir() == "" {
 		r.Problems = append(r.Problems, store.ErrNoHome.Error()+"; until then nothing can be fetched")
@@ -186,7 +202,14 @@ func (a *app) examineDisk(r *report, st *store.Store, quick bool) {
 
 // fit judges a model of the catalog: its weights, a tenth more for the cache and for work, and a little for the rest.
 func fit(e store.Entry, r *report, st *store.Store) fitReport {
-	f := fitReport{Name: e.Name, Title: e.Title, Size: e.Size, Here: st.Has(e), Fits: true, Needs: e.Size + e.Size/10 + 200e6}
+	f := fitReport{
+		Name:  e.Name,
+		Title: e.Title,
+		Size:  e.Size,
+		Here:  st.Has(e),
+		Fits:  true,
+		Needs: e.Size + e.Size/10 + 200e6,
+	}
 	switch {
 	case r.Memory != nil && f.Needs > r.Memory.Total:
 		f.Fits, f.Reason = false, "more than the memory"
@@ -199,7 +222,8 @@ func fit(e store.Entry, r *report, st *store.Store) fitReport {
 	if active == 0 {
 		active = e.Size
 	}
-	if r.Memory != nil && f.Fits && r.Using != isa.Generic.String() { // plain Go is bound by arithmetic, nobody knows how far
+	if r.Memory != nil && f.Fits &&
+		r.Using != isa.Generic.String() { // plain Go is bound by arithmetic, nobody knows how far
 		f.Speed = doctor.TokensPerSecond(r.Memory.Bandwidth, active)
 	}
 	return f
@@ -219,7 +243,9 @@ func (a *app) showMachine(r *report) error {
 	}
 	row("Processor", "%s, %s", name, cores)
 	kernels := r.Using
-	if others := slices.DeleteFunc(slices.Clone(r.Levels), func(l string) bool { return l == r.Using }); len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(r.Levels), func(l string) bool { return l == r.Using }); len(
+		others,
+	) > 0 {
 		kernels += " (--cpu could choose " + strings.Join(others, " or ") + ")"
 	}
 	row("Kernels", "%s", kernels)

@@ -105,7 +105,13 @@ func (a *app) eval(ctx context.Context, arg, file string, window, chunk int, asJ
 			}
 		}
 	}
-	o := verify.Options{Chunk: chunk, Device: a.cfg.String(config.Device), Threads: a.cfg.Int(config.Threads), CPU: a.cfg.CPULimit(), KV: kvType(a.cfg.String(config.KV))}
+	o := verify.Options{
+		Chunk:   chunk,
+		Device:  a.cfg.String(config.Device),
+		Threads: a.cfg.Int(config.Threads),
+		CPU:     a.cfg.CPULimit(),
+		KV:      kvType(a.cfg.String(config.KV)),
+	}
 	r, err := verify.Measure(ctx, c.Plan, verify.Text{Tokens: tokens, BOS: bos}, window, o, running)
 	if a.io.ErrTTY {
 		fmt.Fprintln(a.io.Err)
@@ -119,7 +125,17 @@ func (a *app) eval(ctx context.Context, arg, file string, window, chunk int, asJ
 			verify.Perplexity
 		}{c.Info.Name, r})
 	}
-	_, err = fmt.Fprintf(a.io.Out, "perplexity %.4f +/- %.4f (%d of %d tokens scored, %d windows of %d, %.1f s, %.0f tokens/s)\n",
-		r.Perplexity, r.Error, r.Scored, r.Tokens, r.Windows, r.Window, r.Seconds, float64(r.Windows*r.Window)/r.Seconds)
+	_, err = fmt.Fprintf(
+		a.io.Out,
+		"perplexity %.4f +/- %.4f (%d of %d tokens scored, %d windows of %d, %.1f s, %.0f tokens/s)\n",
+		r.Perplexity,
+		r.Error,
+		r.Scored,
+		r.Tokens,
+		r.Windows,
+		r.Window,
+		r.Seconds,
+		float64(r.Windows*r.Window)/r.Seconds,
+	)
 	return err
 }

@@ -121,8 +121,12 @@ func TestModelsRunInPlace(t *testing.T) {
 	sum := sha256.Sum256(weights)
 	hexSum := hex.EncodeToString(sum[:])
 	put(".ollama/models/blobs/sha256-"+hexSum, weights)
-	put(".ollama/models/manifests/registry.ollama.ai/library/tiny/1b", fmt.Appendf(nil,
-		`{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}`, hexSum, len(weights)))
+	put(".ollama/models/manifests/registry.ollama.ai/library/tiny/1b", fmt.Appendf(
+		nil,
+		`{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":%d}]}`,
+		hexSum,
+		len(weights),
+	))
 	const repo = ".cache/huggingface/hub/models--org--tiny/"
 	put(repo+"blobs/"+hexSum, weights)
 	put(repo+"refs/main", []byte("abc"))
@@ -154,14 +158,16 @@ func TestModelsRunInPlace(t *testing.T) {
 		t.Fatalf("%v: %+v", err, o)
 	}
 	for i, where := range []string{"Ollama", "Hugging Face", "LM Studio"} {
-		if models[i].Where != where || models[i].Problem != "" || models[i].Size < int64(len(weights)) || !strings.HasPrefix(models[i].Path, home) {
+		if models[i].Where != where || models[i].Problem != "" || models[i].Size < int64(len(weights)) ||
+			!strings.HasPrefix(models[i].Path, home) {
 			t.Errorf("%+v", models[i])
 		}
 	}
 	if o := commandEnv(t, env, "", "list"); !strings.Contains(o.out, "Ollama  ~") {
 		t.Errorf("%+v", o)
 	}
-	if o := commandEnv(t, env, "", "rm", "tiny:1b"); o.status != exitFailed || !strings.Contains(o.err, "belongs to Ollama") {
+	if o := commandEnv(t, env, "", "rm", "tiny:1b"); o.status != exitFailed ||
+		!strings.Contains(o.err, "belongs to Ollama") {
 		t.Errorf("%+v", o)
 	}
 	if o := commandEnv(t, env, "", "pull", "tiny:1b"); o.status != exitOK || !strings.Contains(o.err, "runs in place") {
@@ -204,7 +210,10 @@ func shardFiles(t *testing.T, dir string, n int) map[string][]byte {
 	total := 0
 	for i, tensor := range set.Tensors() {
 		weights[tensor.Name] = name(i % n)
-		entries[i%n] = append(entries[i%n], safetensors.Entry{Name: tensor.Name, DType: tensor.DType, Shape: tensor.Shape, Data: tensor.Bytes()})
+		entries[i%n] = append(
+			entries[i%n],
+			safetensors.Entry{Name: tensor.Name, DType: tensor.DType, Shape: tensor.Shape, Data: tensor.Bytes()},
+		)
 		total += tensor.Size()
 	}
 	for i, e := range entries {
@@ -260,7 +269,8 @@ func TestShardsRunInHubCache(t *testing.T) {
 		t.Fatalf("%+v", want)
 	}
 	for _, name := range []string{"org/sharded", snapshot} {
-		if o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "8", "--temp", "0", "--raw"); o.status != exitOK || o.out != want.out {
+		if o := commandEnv(t, env, "", "run", name, "once upon a time", "-n", "8", "--temp", "0", "--raw"); o.status != exitOK ||
+			o.out != want.out {
 			t.Errorf("%s: %+v, want %+v", name, o, want)
 		}
 	}
@@ -295,7 +305,10 @@ func TestNoHome(t *testing.T) {
 	t.Chdir(t.TempDir())
 	homeless := func(args ...string) outcome {
 		var out, errs bytes.Buffer
-		status := Main(args, IO{In: strings.NewReader(""), Out: &out, Err: &errs, Environ: []string{"BALEEN_THREADS=1"}})
+		status := Main(
+			args,
+			IO{In: strings.NewReader(""), Out: &out, Err: &errs, Environ: []string{"BALEEN_THREADS=1"}},
+		)
 		return outcome{status, out.String(), errs.String()}
 	}
 	for _, args := range [][]string{
@@ -339,9 +352,20 @@ func putOllama(t *testing.T, home, name string, pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		sum := sha256.Sum256([]byte(pairs[i+1]))
 		put(filepath.Join(dir, "blobs", "sha256-"+hex.EncodeToString(sum[:])), pairs[i+1])
-		layers = append(layers, fmt.Sprintf(`{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%x","size":%d}`, pairs[i], sum, len(pairs[i+1])))
+		layers = append(
+			layers,
+			fmt.Sprintf(
+				`{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%x","size":%d}`,
+				pairs[i],
+				sum,
+				len(pairs[i+1]),
+			),
+		)
 	}
-	put(filepath.Join(dir, "manifests", "registry.ollama.ai", "library", name, "latest"), `{"layers":[`+strings.Join(layers, ",")+`]}`)
+	put(
+		filepath.Join(dir, "manifests", "registry.ollama.ai", "library", name, "latest"),
+		`{"layers":[`+strings.Join(layers, ",")+`]}`,
+	)
 }
 
 // TestSystemPromptOfOllama: a model that was made with a system prompt is run with it, unless another one is given.
@@ -355,7 +379,11 @@ func TestSystemPromptOfOllama(t *testing.T) {
 	putOllama(t, home, "whale", "model", string(weights), "system", "You are a whale.")
 	prompt := func(args ...string) int {
 		t.Helper()
-		o := commandEnv(t, []string{"HOME=" + home}, "", append(append([]string{"run"}, args...), "hi", "-n", "3", "--json")...)
+		o := commandEnv(
+			t,
+			[]string{"HOME=" + home},
+			"",
+			append(append([]string{"run"}, args...), "hi", "-n", "3", "--json")...)
 		var r runResult
 		if err := json.Unmarshal([]byte(o.out), &r); err != nil {
 			t.Fatalf("%v: %+v", err, o)
@@ -393,19 +421,35 @@ func TestSettingsOfOllama(t *testing.T) {
 	}
 	set, plain := run("set"), run("plain", "--max-tokens", "4", "--temperature", "5", "--seed", "7")
 	if set.Usage.Generated != 4 || set.Usage.Prompt <= plain.Usage.Prompt {
-		t.Errorf("%d tokens behind %d, without settings behind %d", set.Usage.Generated, set.Usage.Prompt, plain.Usage.Prompt)
+		t.Errorf(
+			"%d tokens behind %d, without settings behind %d",
+			set.Usage.Generated,
+			set.Usage.Prompt,
+			plain.Usage.Prompt,
+		)
 	}
 	if again := run("set"); !slices.Equal(again.Tokens, set.Tokens) {
 		t.Errorf("the seed does not count: %v, then %v", set.Tokens, again.Tokens)
 	}
-	if raw, want := run("set", "--raw"), run("plain", "--raw", "--max-tokens", "4", "--temperature", "5", "--seed", "7"); !slices.Equal(raw.Tokens, want.Tokens) {
+	if raw, want := run("set", "--raw"), run("plain", "--raw", "--max-tokens", "4", "--temperature", "5", "--seed", "7"); !slices.Equal(
+		raw.Tokens,
+		want.Tokens,
+	) {
 		t.Errorf("raw %v, by flags %v", raw.Tokens, want.Tokens)
 	}
 	if got := run("set", "--max-tokens", "2"); got.Usage.Generated != 2 {
 		t.Errorf("%d tokens, the flag says 2", got.Usage.Generated)
 	}
 	first := plain.Text[:1]
-	putOllama(t, home, "stops", "model", string(weights), "params", fmt.Sprintf(`{"num_predict":4,"temperature":5,"seed":7,"stop":[%q]}`, first))
+	putOllama(
+		t,
+		home,
+		"stops",
+		"model",
+		string(weights),
+		"params",
+		fmt.Sprintf(`{"num_predict":4,"temperature":5,"seed":7,"stop":[%q]}`, first),
+	)
 	if got := run("stops"); got.Text != "" || got.Finish != "stop" {
 		t.Errorf("%+v, want nothing before %q", got, first)
 	}
@@ -423,7 +467,8 @@ func TestDamagedManifestIsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"HOME=" + home}
-	if o := commandEnv(t, env, "", "list"); o.status != exitOK || !strings.Contains(o.out, "tiny:1b") || !strings.Contains(o.out, "its manifest cannot be read") {
+	if o := commandEnv(t, env, "", "list"); o.status != exitOK || !strings.Contains(o.out, "tiny:1b") ||
+		!strings.Contains(o.out, "its manifest cannot be read") {
 		t.Errorf("%+v", o)
 	}
 	commandEnv(t, env, "", "run", "tiny:1b", "x").oneErrorLine(t, exitFailed, "its manifest cannot be read")
@@ -453,7 +498,9 @@ func TestShowCopyRemove(t *testing.T) {
 		t.Fatalf("%v: %+v", err, o)
 	}
 	if s.Architecture != "llama" || s.Parameters == 0 || s.Quantization == "" || len(s.Roles) < 4 || s.Template != testTemplate ||
-		s.Context != 512 || s.Memory == nil || s.Memory.Weights == 0 || s.Memory.Cache == 0 || s.Path != file {
+		s.Context != 512 || s.Memory == nil || s.Memory.Weights == 0 ||
+		s.Memory.Cache == 0 ||
+		s.Path != file {
 		t.Errorf("%+v", s)
 	}
 	text := commandEnv(t, env, "", "show", "mine:v1").out
@@ -462,7 +509,11 @@ func TestShowCopyRemove(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	if o := commandEnv(t, env, "", "show", "mine:v1", "--template"); strings.TrimSpace(o.out) != strings.TrimSpace(testTemplate) {
+	if o := commandEnv(t, env, "", "show", "mine:v1", "--template"); strings.TrimSpace(
+		o.out,
+	) != strings.TrimSpace(
+		testTemplate,
+	) {
 		t.Errorf("%q", o.out)
 	}
 	if o := commandEnv(t, env, "", "rm", "mine:v1"); o.status != exitOK {
@@ -515,7 +566,8 @@ func TestTokenizeCommands(t *testing.T) {
 	}
 	for _, bad := range []string{"hello", "3", "null", `["a"]`, `"a`} {
 		o := command(t, "\"fine\"\n"+bad+"\n", "tokenize", model, "--jsonl")
-		if o.status != exitFailed || !strings.Contains(o.err, "line 2: not a JSON string") || strings.Count(o.out, "\n") != 1 {
+		if o.status != exitFailed || !strings.Contains(o.err, "line 2: not a JSON string") ||
+			strings.Count(o.out, "\n") != 1 {
 			t.Errorf("%q: %+v", bad, o)
 		}
 	}
@@ -544,12 +596,18 @@ func TestTemplateCommand(t *testing.T) {
 	}
 	o = command(t, in, "template", "--file", file, "--jsonl")
 	lines := strings.Split(o.out, "\n")
-	if len(lines) != 4 || lines[0] != `{"text":"1None"}` || !strings.HasPrefix(lines[1], `{"error":"`) || !strings.Contains(lines[1], "too many") {
+	if len(lines) != 4 || lines[0] != `{"text":"1None"}` || !strings.HasPrefix(lines[1], `{"error":"`) ||
+		!strings.Contains(lines[1], "too many") {
 		t.Errorf("%+v", o)
 	}
 	command(t, "", "template").oneErrorLine(t, exitUsage, "want MODEL or --file")
 	command(t, "", "template", model).oneErrorLine(t, exitFailed, "not a JSON object: want")
-	command(t, `{"messages":[]} {"messages":[]}`, "template", model).oneErrorLine(t, exitFailed, "more behind the JSON object")
+	command(
+		t,
+		`{"messages":[]} {"messages":[]}`,
+		"template",
+		model,
+	).oneErrorLine(t, exitFailed, "more behind the JSON object")
 	if err := os.WriteFile(file, bytes.Repeat([]byte{'x'}, 5<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -568,14 +626,16 @@ func TestDoctorCommand(t *testing.T) {
 	if r.Processor.Cores < 1 || len(r.Levels) < 1 || r.Using == "" || len(r.Models) < 10 || r.GPUs == nil {
 		t.Errorf("%+v", r)
 	}
-	if o := command(t, "", "doctor", "--quick"); o.status != exitOK || !strings.Contains(o.out, "Processor") || !strings.Contains(o.out, "qwen3-8b") {
+	if o := command(t, "", "doctor", "--quick"); o.status != exitOK || !strings.Contains(o.out, "Processor") ||
+		!strings.Contains(o.out, "qwen3-8b") {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestCompletion(t *testing.T) {
 	o := command(t, "", "__complete", "run", "smol")
-	if !strings.Contains(o.out, "smollm2-135m") || !strings.Contains(o.out, "smollm3-3b") || strings.Contains(o.out, "qwen") {
+	if !strings.Contains(o.out, "smollm2-135m") || !strings.Contains(o.out, "smollm3-3b") ||
+		strings.Contains(o.out, "qwen") {
 		t.Errorf("%+v", o)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
@@ -629,7 +689,9 @@ func TestSettingsTakeWhatTheyShow(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	status := Main([]string{"run", model, "--threads", "1", "-n", "4"}, IO{
-		In: strings.NewReader(in + "/show\n/exit\n"), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + t.TempDir(), "TERM=dumb"},
+		In: strings.NewReader(
+			in + "/show\n/exit\n",
+		), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + t.TempDir(), "TERM=dumb"},
 	})
 	if status != exitOK || strings.Contains(errs.String(), "wants") {
 		t.Fatalf("status %d: %s", status, errs.String())
@@ -648,10 +710,17 @@ func TestChatCommands(t *testing.T) {
 	model := tinyFile(t, testTemplate)
 	var out, errs bytes.Buffer
 	dir := t.TempDir()
-	in := "hello\n/set temperature 0.5\n/set top-p 9\n/set top-k many\n/set nonsense 1\n/show\n/load early\n/save a b/../c\n/save two words\n/save talk\n/clear\n/load talk\n/show conversation\n/retry\n/load ../x\n/load nosuch\n/load\n/nonsense\n\"\"\"two\nlines\"\"\"\n/exit\n"
-	status := Main([]string{"run", model, "-n", "4", "--threads", "1", "--seed", "1"}, IO{ // with another seed an answer may end before
-		In: strings.NewReader(in), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + dir, "TERM=dumb"},
-	})
+	in := "hello\n/set temperature 0.5\n/set top-p 9\n/set top-k many\n/set nonsense 1\n/show\n/load early\n/save a " +
+		"b/../c\n/save two words\n/save talk\n/clear\n/load talk\n/show conversation\n/retry\n/load ../x\n/load " +
+		"nosuch\n/load\n/nonsense\n\"\"\"two\nlines\"\"\"\n/exit\n"
+	status := Main(
+		[]string{"run", model, "-n", "4", "--threads", "1", "--seed", "1"},
+		IO{ // with another seed an answer may end before
+			In: strings.NewReader(
+				in,
+			), Out: &out, Err: &errs, InTTY: true, Environ: []string{"BALEEN_HOME=" + dir, "TERM=dumb"},
+		},
+	)
 	if status != exitOK {
 		t.Fatalf("status %d: %s", status, errs.String())
 	}
@@ -669,7 +738,8 @@ func TestChatCommands(t *testing.T) {
 	if strings.Count(errs.String(), "cut off after 4 tokens") != 3 { // hello, its retry, two lines
 		t.Errorf("%q", errs.String())
 	}
-	if fi, err := os.Stat(filepath.Join(dir, "chats", "talk.json")); err != nil || fi.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+	if fi, err := os.Stat(filepath.Join(dir, "chats", "talk.json")); err != nil ||
+		fi.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 		t.Errorf("%v, %v", fi, err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// keepAlive is a time to stay loaded as a flag: 30s, 5m, a number of seconds as Ollama has it, or a negative one for good.
+// keepAlive is a time to stay loaded as a flag: 30s, 5m, a number of seconds as Ollama has it, or a negative one for
+// good.
 type keepAlive struct {
 	d   time.Duration
 	set bool

@@ -33,7 +33,8 @@ func (a *app) keysCommand() *cobra.Command {
 	var scopes string
 	add := &cobra.Command{
 		Use: "add NAME", Short: "Make a key and print it", Args: argsBetween(1, 1, "NAME"),
-		Long: "Make a key and print it. It allows one or more of these: infer, to ask for answers and for what models there\n" +
+		Long: "Make a key and print it. It allows one or more of these: infer, to ask for answers and for what " +
+			"models there\n" +
 			"are; manage, to fetch, make, remove and unload models; watch, to read /metrics.",
 		Example: "  baleen keys add laptop\n  baleen keys add admin --scopes all",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -53,7 +54,8 @@ func (a *app) keysCommand() *cobra.Command {
 			return nil
 		},
 	}
-	add.Flags().StringVar(&scopes, "scopes", "infer", "what the key allows: infer, manage, watch, or all; separated by commas")
+	add.Flags().
+		StringVar(&scopes, "scopes", "infer", "what the key allows: infer, manage, watch, or all; separated by commas")
 	list := &cobra.Command{
 		Use: "list", Short: "List the keys", Args: argsBetween(0, 0, "none"),
 		RunE: func(*cobra.Command, []string) error {

@@ -27,7 +27,8 @@ func (a *app) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
 		Short: "List the models on this machine, wherever they are",
-		Long: "List the models on this machine: those that were fetched, those that were made of them, and those that\n" +
+		Long: "List the models on this machine: those that were fetched, those that were made of them, and those " +
+			"that\n" +
 			"Ollama, the Hugging Face cache and LM Studio keep. The latter run where they are and are only read.\n" +
 			"With --all, what can be fetched by name is listed too.",
 		Example: "  baleen list\n  baleen list --all",
@@ -207,8 +208,10 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show MODEL",
 		Short: "Describe a model: architecture, quantization, context, memory",
-		Long: "Describe a model without loading it: its architecture, parameters, the storage format of each kind of\n" +
-			"weights, the context it was made for, its chat template, its licence, and the memory that it needs here.\n" +
+		Long: "Describe a model without loading it: its architecture, parameters, the storage format of each " +
+			"kind of\n" +
+			"weights, the context it was made for, its chat template, its licence, and the memory that it needs " +
+			"here.\n" +
 			"Of a model that was made of another one, the settings that it was made with are said, too.",
 		Example:           "  baleen show smollm2-135m\n  baleen show smollm2-135m --template",
 		Args:              argsBetween(1, 1, "the MODEL"),
@@ -221,7 +224,9 @@ func (a *app) showCommand() *cobra.Command {
 				}
 			}
 			if set > 1 {
-				return usagef("--json, --template, --licence, --modelfile, --parameters and --system exclude each other")
+				return usagef(
+					"--json, --template, --licence, --modelfile, --parameters and --system exclude each other",
+				)
 			}
 			return a.show(args[0], &f)
 		},
@@ -572,7 +577,8 @@ func (a *app) rmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm MODEL...", Aliases: []string{"remove", "delete"},
 		Short: "Remove fetched models",
-		Long: "Remove models from Baleen's own store, and models that were made of others. Those of other programs, and\n" +
+		Long: "Remove models from Baleen's own store, and models that were made of others. Those of other programs, " +
+			"and\n" +
 			"files elsewhere, are left alone; so are weights that such a model was made of.",
 		Example:           "  baleen rm smollm2-135m",
 		Args:              argsBetween(1, 1000, "at least one MODEL"),
@@ -610,7 +616,8 @@ func (a *app) cpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "cp MODEL NAME", Aliases: []string{"copy"},
 		Short: "Give a model a second name",
-		Long: "Give a model a second name. Where the file system can, both names share the bytes on disk; each is removed\n" +
+		Long: "Give a model a second name. Where the file system can, both names share the bytes on disk; each is " +
+			"removed\n" +
 			"alone. The second name of a file elsewhere, or of another program's model, is only a pointer to it.",
 		Example:           "  baleen cp smollm2-135m helper:v1\n  baleen cp ./finetune.gguf mine",
 		Args:              argsBetween(2, 2, "MODEL and NAME"),

@@ -98,13 +98,26 @@ func TestRealModels(t *testing.T) {
 		return out.String(), errs.String()
 	}
 	t.Run("capital", func(t *testing.T) {
-		if out, _ := run("", "run", "What is the capital of France?", "-n", "24", "--temp", "0"); !strings.Contains(out, "Paris") {
+		if out, _ := run("", "run", "What is the capital of France?", "-n", "24", "--temp", "0"); !strings.Contains(
+			out,
+			"Paris",
+		) {
 			t.Errorf("answered %q", out)
 		}
 	})
 	t.Run("piped with a system prompt", func(t *testing.T) {
-		out, _ := run("def add(a, b):\n    return a + b\n", "run", "What does this function do?", "--system", "Answer in one short sentence.",
-			"--json", "-n", "40", "--temp", "0")
+		out, _ := run(
+			"def add(a, b):\n    return a + b\n",
+			"run",
+			"What does this function do?",
+			"--system",
+			"Answer in one short sentence.",
+			"--json",
+			"-n",
+			"40",
+			"--temp",
+			"0",
+		)
 		var r runResult
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
@@ -135,7 +148,10 @@ func TestMisspeltModels(t *testing.T) {
 		{"serve", "--model", "smolm2-135m", "--port", "0"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			command(t, "", args...).oneErrorLine(t, exitFailed, `there is no model "smolm2-135m"; did you mean "smollm2-135m"?`)
+			command(
+				t,
+				"",
+				args...).oneErrorLine(t, exitFailed, `there is no model "smolm2-135m"; did you mean "smollm2-135m"?`)
 		})
 	}
 	env := []string{"BALEEN_HOME=" + t.TempDir()}

@@ -76,12 +76,13 @@ func TestUnknownNamesAreNoPrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for word, want := range map[string]string{
-		"mistral":             `there is no model "mistral" on this machine, which has none yet (to fetch it: baleen pull mistral; to say it as a prompt: baleen run -p mistral)`,
-		"llama3:8b":           `there is no model "llama3:8b" on this machine`,
-		"hello":               "baleen run -p hello",
-		"smolm2-135m":         `there is no model "smolm2-135m"; did you mean "smollm2-135m"? (to say it as a prompt: baleen run -p smolm2-135m)`,
-		"smollm2":             `did you mean "smollm2-135m"?`,
-		"org/repo":            "org/repo is not on this machine: fetch it from hf.co/org/repo with: baleen pull org/repo",
+		"mistral":     `there is no model "mistral" on this machine, which has none yet (to fetch it: baleen pull mistral; to say it as a prompt: baleen run -p mistral)`,
+		"llama3:8b":   `there is no model "llama3:8b" on this machine`,
+		"hello":       "baleen run -p hello",
+		"smolm2-135m": `there is no model "smolm2-135m"; did you mean "smollm2-135m"? (to say it as a prompt: baleen run -p smolm2-135m)`,
+		"smollm2":     `did you mean "smollm2-135m"?`,
+		"org/repo": "org/repo is not on this machine: fetch it from hf.co/org/repo with: baleen pull " +
+			"org/repo",
 		"org/repo:Q4_K_M":     "baleen pull org/repo:Q4_K_M",
 		"models/foo.bin":      "there is no file or folder models/foo.bin",
 		"models/foo":          "there is no file or folder models/foo",
@@ -110,12 +111,19 @@ func TestUnknownNamesAreNoPrompts(t *testing.T) {
 		"hello",
 		"world",
 	).oneErrorLine(t, exitFailed, `a prompt stands in quotes: baleen run "hello world"`)
-	command(t, "", "run", "hello,", "world").oneErrorLine(t, exitUsage, `"hello," is no model; a prompt stands in quotes`)
+	command(
+		t,
+		"",
+		"run",
+		"hello,",
+		"world",
+	).oneErrorLine(t, exitUsage, `"hello," is no model; a prompt stands in quotes`)
 }
 
 // TestFetchingAsks: on a terminal a repository is fetched after a yes.
 func TestFetchingAsks(t *testing.T) {
-	for answer, want := range map[string]string{"n\n": "baleen: nothing was fetched", "\n": "baleen: nothing was fetched", "y\n": "baleen: "} {
+	for answer, want := range map[string]string{"n\n": "baleen: nothing was fetched", "\n": "baleen: nothing was " +
+		"fetched", "y\n": "baleen: "} {
 		var out, errs bytes.Buffer
 		env := []string{"BALEEN_HOME=" + t.TempDir(), "HF_ENDPOINT=http://127.0.0.1:1"} // nobody listens there
 		status := Main(
@@ -159,17 +167,23 @@ func TestOtherSpellings(t *testing.T) {
 	}
 	const none = "baleen: --gpu-layers has no effect: a model runs on one device as a whole, which --device names\n"
 	for line, says := range map[string]string{
-		"-m MODEL -p once -n 4 --temp 0 -c 64 -t 1":                         "",
-		"-m MODEL -f PROMPT --n-predict 4 --temp 0 --ctx-size 64 -ngl 99":   none,
-		"-m MODEL -p once --predict 4 --temp 0 -ngl=99":                     none,
-		"-m MODEL -p once -n 4 --temp 0 -ngl 0 -s 1 --repeat-penalty 1":     "",
-		"-m MODEL -p once -n 4 --temp 0 -fa on -no-cnv":                     "baleen: --flash-attn has no effect: attention is always computed in tiles\nbaleen: --no-conversation has no effect: a prompt is answered once; --raw leaves the chat template out\n",
+		"-m MODEL -p once -n 4 --temp 0 -c 64 -t 1":                       "",
+		"-m MODEL -f PROMPT --n-predict 4 --temp 0 --ctx-size 64 -ngl 99": none,
+		"-m MODEL -p once --predict 4 --temp 0 -ngl=99":                   none,
+		"-m MODEL -p once -n 4 --temp 0 -ngl 0 -s 1 --repeat-penalty 1":   "",
+		"-m MODEL -p once -n 4 --temp 0 -fa on -no-cnv": "baleen: --flash-attn has no effect: " +
+			"attention is always computed in tiles\nbaleen: --no-conversation has no effect: a prompt is answered " +
+			"once; --raw leaves the chat template out\n",
 		"MODEL once --verbose --max-tokens 4 --temp 0 --top-k 5 --think":    "baleen: prompt ",
 		"MODEL once -n 4 --temp 0 --keepalive 5m --hidethinking --nowarmup": "unknown flag: --nowarmup",
 	} {
 		args := strings.Fields(strings.NewReplacer("MODEL", model, "PROMPT", prompt).Replace(line))
 		o := command(t, "", append([]string{"run"}, args...)...)
-		got := strings.ReplaceAll(o.err, "baleen: Tiny is a base model without a chat template: it continues the text\n", "")
+		got := strings.ReplaceAll(
+			o.err,
+			"baleen: Tiny is a base model without a chat template: it continues the text\n",
+			"",
+		)
 		got = got[:min(len(got), len(got))]
 		if strings.HasPrefix(says, "unknown") {
 			if o.status != exitUsage || !strings.Contains(o.err, says) {

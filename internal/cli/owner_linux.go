@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// ownServer reports whether what listens at a loopback address or on a socket file belongs to this user, or to root. What
-// people ask is theirs: on a machine of several users, anyone may listen on the usual port.
+// ownServer reports whether what listens at a loopback address or on a socket file belongs to this user, or to root.
+// What people ask is theirs: on a machine of several users, anyone may listen on the usual port.
 func ownServer(r *remote) bool {
 	trusted := func(uid int) bool { return uid == os.Getuid() || uid == 0 }
 	if r.socket != "" {

@@ -27,7 +27,14 @@ func TestAllListenersAreFound(t *testing.T) {
 		{far, 7000, "0A", "1003"},
 		{local, 7001, "0A", "1004"},
 	} {
-		table += fmt.Sprintf("%4d: %s:%04X 00000000:0000 %s 00000000:00000000 00:00000000 00000000 %s 0 1\n", i, row.address, row.port, row.state, row.uid)
+		table += fmt.Sprintf(
+			"%4d: %s:%04X 00000000:0000 %s 00000000:00000000 00:00000000 00000000 %s 0 1\n",
+			i,
+			row.address,
+			row.port,
+			row.state,
+			row.uid,
+		)
 	}
 	if got := listeners(strings.NewReader(table), 7000); !slices.Equal(got, []int{1000, 1001}) {
 		t.Errorf("%v", got)

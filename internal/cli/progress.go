@@ -29,7 +29,8 @@ func (p *barProgress) Start(title string, done, total int64) {
 	if total == 0 {
 		total = -1 // not known: the bar moves without an end
 	}
-	p.bar = progressbar.NewOptions64(total,
+	p.bar = progressbar.NewOptions64(
+		total,
 		progressbar.OptionSetWriter(p.w),
 		progressbar.OptionShowBytes(true),
 		progressbar.OptionShowCount(),
@@ -37,7 +38,9 @@ func (p *barProgress) Start(title string, done, total int64) {
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionUseIECUnits(false),
-		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}),
+		progressbar.OptionSetTheme(
+			progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"},
+		),
 	)
 	p.Set(done)
 }

@@ -257,7 +257,15 @@ func (a *app) psCommand() *cobra.Command {
 			w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tMEMORY\tCONTEXT\tREQUESTS\tUNTIL")
 			for _, m := range out.Models {
-				fmt.Fprintf(w, "%s\t%.1f GiB\t%d\t%d\t%s\n", m.Name, float64(m.Bytes)/(1<<30), m.Context, m.Requests, until(m))
+				fmt.Fprintf(
+					w,
+					"%s\t%.1f GiB\t%d\t%d\t%s\n",
+					m.Name,
+					float64(m.Bytes)/(1<<30),
+					m.Context,
+					m.Requests,
+					until(m),
+				)
 			}
 			return w.Flush()
 		},

@@ -34,7 +34,8 @@ func (c *conversation) chatFile(name string) (string, error) {
 	}
 	if err := store.CheckName(name); err != nil || strings.ContainsAny(name, "/:@") {
 		return "", fmt.Errorf(
-			"%q cannot be a conversation's name: one word of letters, digits, '.', '_' and '-', without spaces and slashes",
+			"%q cannot be a conversation's name: one word of letters, digits, '.', '_' and '-', without spaces and "+
+				"slashes",
 			name,
 		)
 	}

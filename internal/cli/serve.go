@@ -140,30 +140,77 @@ func (a *app) serveCommand() *cobra.Command {
 	fs.StringVar(&f.host, "host", defaultHost, "address to listen on [$BALEEN_HOST]")
 	fs.IntVar(&f.port, "port", defaultPort, "port to listen on; 0 takes a free one [$BALEEN_HOST]")
 	fs.StringVar(&f.socket, "socket", "", "socket file to listen on instead of a port")
-	fs.StringArrayVarP(&f.models, "model", "m", nil, "model to load at once: a name, a file or a folder; may be repeated")
+	fs.StringArrayVarP(
+		&f.models,
+		"model",
+		"m",
+		nil,
+		"model to load at once: a name, a file or a folder; may be repeated",
+	)
 	fs.StringArrayVar(&f.apiKeys, "api-key", nil, "key that requests must bring; may be repeated [$BALEEN_API_KEY]")
 	fs.StringVar(&f.keyFile, "api-key-file", "", "file with such keys, one a line")
-	fs.StringArrayVar(&f.allowHosts, "allow-host", nil, "name under which clients reach this server, beside localhost; may be repeated")
-	fs.StringArrayVar(&f.allowPages, "allow-origin", nil, "web pages that may call, such as https://chat.example.org, or moz-extension://* and chrome-extension://* for extensions of a browser; may be repeated")
+	fs.StringArrayVar(
+		&f.allowHosts,
+		"allow-host",
+		nil,
+		"name under which clients reach this server, beside localhost; may be repeated",
+	)
+	fs.StringArrayVar(
+		&f.allowPages,
+		"allow-origin",
+		nil,
+		"web pages that may call, such as https://chat.example.org, or moz-extension://* and chrome-extension://* "+
+			"for extensions of a browser; may be repeated",
+	)
 	fs.StringVar(&f.tlsCert, "tls-cert", "", "certificate file: listen with TLS")
 	fs.StringVar(&f.tlsKey, "tls-key", "", "the certificate's key file")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text, or json with times in seconds")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.keepAlive.d = 5 * time.Minute
-	fs.Var(&f.keepAlive, "keep-alive", "how long an unused model stays loaded, such as 30s; 0: not at all; -1: for good")
+	fs.Var(
+		&f.keepAlive,
+		"keep-alive",
+		"how long an unused model stays loaded, such as 30s; 0: not at all; -1: for good",
+	)
 	fs.Lookup("keep-alive").DefValue = "5m"
 	fs.DurationVar(&f.timeout, "timeout", time.Hour, "longest time that a request may take; 0: no limit")
-	fs.DurationVar(&f.grace, "grace", 5*time.Minute, "how long running answers may take after the server was told to stop")
-	fs.StringVar(&f.memory, "max-memory", "", "memory that models may take together, such as 8GiB (default: what is free at the start, but for a quarter of it or 512 MiB, which are for requests)")
+	fs.DurationVar(
+		&f.grace,
+		"grace",
+		5*time.Minute,
+		"how long running answers may take after the server was told to stop",
+	)
+	fs.StringVar(
+		&f.memory,
+		"max-memory",
+		"",
+		"memory that models may take together, such as 8GiB (default: what is free at the start, but for a quarter "+
+			"of it or 512 MiB, which are for requests)",
+	)
 	fs.IntVar(&f.maxModels, "max-models", 0, "most models loaded at once (default: as many as fit)")
 	fs.IntVar(&f.parallel, "parallel", 0, "answers of one model that run at once (default: 8)")
 	fs.IntVar(&f.queue, "max-queue", 512, "answers of one model that may wait")
 	fs.IntVar(&f.maxActive, "max-requests", 1024, "requests in work at once, waiting ones included")
 	fs.StringVar(&f.maxBody, "max-body", "32MiB", "largest request body")
 	fs.StringVar(&f.maxUpload, "max-upload", "1TiB", "largest file that may be uploaded to make a model of it")
-	fs.BoolVar(&f.shareCache, "share-cache", false, "let API keys share the cached beginnings of prompts, so that each can tell what others sent")
-	fs.BoolVar(&f.conclude, "conclude", false, "ask a model that repeats a call, when it got the result, to answer instead")
-	fs.StringVar(&f.record, "record", "", "folder that keeps each request, the prompt that the model saw, and the answer")
+	fs.BoolVar(
+		&f.shareCache,
+		"share-cache",
+		false,
+		"let API keys share the cached beginnings of prompts, so that each can tell what others sent",
+	)
+	fs.BoolVar(
+		&f.conclude,
+		"conclude",
+		false,
+		"ask a model that repeats a call, when it got the result, to answer instead",
+	)
+	fs.StringVar(
+		&f.record,
+		"record",
+		"",
+		"folder that keeps each request, the prompt that the model saw, and the answer",
+	)
 	a.settings(cmd, config.Device, config.Threads, config.Context, config.KV, config.CPU)
 	ineffective(cmd)
 	alias(cmd)
@@ -283,9 +330,14 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}
 	s, err := server.New(server.Options{
 		Chat: svc, Metrics: metrics, Keys: keys, Log: log, Version: versionInfo().Version,
-		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(k), llamacpp.New(openai.Shapes())}, // the APIs that it speaks
-		Hosts:    auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
-		MaxBody:  maxBody, BodyMemory: max(memory.bodies, 2*maxBody), MaxContext: loader.MaxContext(),
+		Dialects: []func(*server.Env) server.Dialect{
+			openai.New,
+			anthropic.New,
+			ollama.New(k),
+			llamacpp.New(openai.Shapes()),
+		}, // the APIs that it speaks
+		Hosts:   auth.Hosts{Names: f.allowHosts, Addresses: !auth.Loopback(f.host), Origins: f.allowPages},
+		MaxBody: maxBody, BodyMemory: max(memory.bodies, 2*maxBody), MaxContext: loader.MaxContext(),
 		MaxActive: f.maxActive, ShareCache: f.shareCache, RecordDir: f.record,
 	})
 	if err != nil {
@@ -300,7 +352,14 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 }
 
 // runServer answers requests until ctx ends, and then lets running ones end.
-func (a *app) runServer(ctx context.Context, f *serveFlags, s *server.Server, svc *chat.Service, l net.Listener, log *slog.Logger) error {
+func (a *app) runServer(
+	ctx context.Context,
+	f *serveFlags,
+	s *server.Server,
+	svc *chat.Service,
+	l net.Listener,
+	log *slog.Logger,
+) error {
 	hs := &http.Server{
 		Handler: s, ConnContext: server.ConnContext, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -371,7 +430,17 @@ func (a *app) preload(ctx context.Context, f *serveFlags, s *server.Server, svc 
 			}
 			continue
 		}
-		log.Info("loaded", "model", specs[i].Name, "took", time.Since(began).Round(time.Millisecond), "bytes", lease.Model.Bytes(), "context", lease.Model.Context)
+		log.Info(
+			"loaded",
+			"model",
+			specs[i].Name,
+			"took",
+			time.Since(began).Round(time.Millisecond),
+			"bytes",
+			lease.Model.Bytes(),
+			"context",
+			lease.Model.Context,
+		)
 		lease.Release()
 	}
 	s.SetReady(true)
@@ -473,7 +542,11 @@ func (f *serveFlags) checkAccess(keys *auth.Keys) error {
 	}
 	keys.Demand()
 	if !any {
-		return usagef("--host %s can be reached from other machines, and there is no key: give --api-key, or make one with: baleen keys add NAME", f.host)
+		return usagef(
+			"--host %s can be reached from other machines, and there is no key: give --api-key, or make one with: "+
+				"baleen keys add NAME",
+			f.host,
+		)
 	}
 	return nil
 }
@@ -490,8 +563,13 @@ func (f *serveFlags) listen() (net.Listener, error) {
 	if f.socket == "" {
 		l, err := net.Listen("tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
 		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, inUseWindows) {
-			return nil, fmt.Errorf("port %d of %s is in use, perhaps by a server of yours (see: baleen ps%s); choose another with --port, or any free one with --port 0",
-				f.port, f.host, (&remote{host: f.host, port: f.port}).flags())
+			return nil, fmt.Errorf(
+				"port %d of %s is in use, perhaps by a server of yours (see: baleen ps%s); choose another with "+
+					"--port, or any free one with --port 0",
+				f.port,
+				f.host,
+				(&remote{host: f.host, port: f.port}).flags(),
+			)
 		}
 		return l, noListener("--host "+f.host, err)
 	}
@@ -509,7 +587,11 @@ func (f *serveFlags) listen() (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", f.socket)
 	if errors.Is(err, syscall.EINVAL) {
-		return nil, fmt.Errorf("--socket %s: a socket's path may have some 100 characters, this has %d", f.socket, len(f.socket))
+		return nil, fmt.Errorf(
+			"--socket %s: a socket's path may have some 100 characters, this has %d",
+			f.socket,
+			len(f.socket),
+		)
 	}
 	if err != nil {
 		return nil, noListener("--socket "+f.socket, err)

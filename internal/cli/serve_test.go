@@ -59,10 +59,12 @@ func TestServeRefusals(t *testing.T) {
 		{[]string{"serve", "--socket", ""}, `--socket "": want the path of a file`},
 		{[]string{"serve", "--socket", torn}, "there is something that is no socket"},
 		{[]string{"serve", "--socket", filepath.Join(t.TempDir(), "none", "s")}, "s: bind: no such file"},
-		{[]string{"serve", "--socket", filepath.Join(t.TempDir(), strings.Repeat("s", 120))}, "may have some 100 characters"},
+		{[]string{"serve", "--socket", filepath.Join(t.TempDir(), strings.Repeat("s", 120))}, "may have some 100 " +
+			"characters"},
 		{[]string{"serve", "--host", "[::1]"}, `--host "[::1]": want a name or an address`},
 		{[]string{"serve", "--host", ""}, `--host "": want a name or an address`},
-		{[]string{"serve", "--host", "192.0.2.1", "--port", "0", "--api-key", "long-enough"}, "--host 192.0.2.1: bind: "},
+		{[]string{"serve", "--host", "192.0.2.1", "--port", "0", "--api-key", "long-enough"}, "--host 192.0.2.1: " +
+			"bind: "},
 		{[]string{"ps", "--socket", ""}, `--socket "": want the path of a file`},
 		{[]string{"ps", "--socket", "s", "--port", "1"}, "--socket and --port exclude each other"},
 		{[]string{"ps", "--port", "0"}, "--port 0: want a number from 1 to 65535"},
@@ -100,11 +102,15 @@ func TestNoServer(t *testing.T) {
 		args []string
 		say  string
 	}{
-		{[]string{"ps", "--port", "1"}, "baleen: no server answers at 127.0.0.1:1 (start one with: baleen serve --port 1)\n"},
-		{[]string{"stop", "--port", "1"}, "baleen: no server answers at 127.0.0.1:1 (start one with: baleen serve --port 1)\n"},
-		{[]string{"ps", "--socket", socket}, "baleen: no server answers at " + socket + " (start one with: baleen serve --socket " + socket + ")\n"},
+		{[]string{"ps", "--port", "1"}, "baleen: no server answers at 127.0.0.1:1 (start one with: baleen serve " +
+			"--port 1)\n"},
+		{[]string{"stop", "--port", "1"}, "baleen: no server answers at 127.0.0.1:1 (start one with: baleen serve " +
+			"--port 1)\n"},
+		{[]string{"ps", "--socket", socket}, "baleen: no server answers at " + socket + " (start one with: baleen " +
+			"serve --socket " + socket + ")\n"},
 		{[]string{"ps", "--port", port}, "baleen: what listens at 127.0.0.1:" + port + " gives no answer: "},
-		{[]string{"serve", "--port", port}, "baleen: port " + port + " of 127.0.0.1 is in use, perhaps by a server of yours (see: baleen ps --port " + port + "); choose another with --port"},
+		{[]string{"serve", "--port", port}, "baleen: port " + port + " of 127.0.0.1 is in use, perhaps by a server " +
+			"of yours (see: baleen ps --port " + port + "); choose another with --port"},
 	} {
 		o := command(t, "", c.args...)
 		o.oneErrorLine(t, exitFailed, "")
@@ -169,10 +175,12 @@ func TestServe(t *testing.T) {
 	}
 	var answer json.RawMessage
 	body := map[string]any{"model": "tiny", "prompt": "x", "max_tokens": 2, "temperature": 0}
-	if err := rem.call(t.Context(), http.MethodPost, "/v1/completions", body, &answer); err != nil || !strings.Contains(string(answer), `"completion_tokens":2`) {
+	if err := rem.call(t.Context(), http.MethodPost, "/v1/completions", body, &answer); err != nil ||
+		!strings.Contains(string(answer), `"completion_tokens":2`) {
 		t.Errorf("%s %v", answer, err)
 	}
-	if err := (&remote{socket: socket}).call(t.Context(), http.MethodGet, "/v1/models", nil, &answer); err == nil || !strings.Contains(err.Error(), "API key") {
+	if err := (&remote{socket: socket}).call(t.Context(), http.MethodGet, "/v1/models", nil, &answer); err == nil ||
+		!strings.Contains(err.Error(), "API key") {
 		t.Errorf("without the key: %v", err)
 	}
 	if got := run("ps", "--socket", socket, "--api-key", key); !strings.Contains(got, "tiny") {
@@ -180,7 +188,8 @@ func TestServe(t *testing.T) {
 	}
 	o := commandEnv(t, env, "", "stop", "none", "tiny", "--socket", socket, "--api-key", key)
 	o.oneErrorLine(t, exitFailed, `"none" is not here`)
-	if got := run("ps", "--socket", socket, "--api-key", key); strings.Contains(got, "tiny") && !strings.Contains(got, "unloading") {
+	if got := run("ps", "--socket", socket, "--api-key", key); strings.Contains(got, "tiny") &&
+		!strings.Contains(got, "unloading") {
 		t.Errorf("a wrong name keeps another model loaded: %s", got)
 	}
 	stop()
@@ -214,7 +223,9 @@ func TestServerWithTLS(t *testing.T) {
 		}
 	}
 	write(s.Certificate().Raw)
-	if o := command(t, "", "ps", "--port", port, "--tls-cert", cert, "--api-key", "right-key"); o.status != 0 || !strings.Contains(o.out, "tiny") || !strings.Contains(o.out, "no longer in use") {
+	if o := command(t, "", "ps", "--port", port, "--tls-cert", cert, "--api-key", "right-key"); o.status != 0 ||
+		!strings.Contains(o.out, "tiny") ||
+		!strings.Contains(o.out, "no longer in use") {
 		t.Errorf("status %d: %s%s", o.status, o.out, o.err)
 	}
 	for _, c := range []struct {
@@ -231,7 +242,10 @@ func TestServerWithTLS(t *testing.T) {
 		}
 	}
 	write(append([]byte(nil), s.Certificate().Raw[1:]...))
-	if o := command(t, "", "ps", "--port", port, "--tls-cert", cert); !strings.Contains(o.err, "its certificate is not the one in "+cert) {
+	if o := command(t, "", "ps", "--port", port, "--tls-cert", cert); !strings.Contains(
+		o.err,
+		"its certificate is not the one in "+cert,
+	) {
 		t.Errorf("another certificate: %q", o.err)
 	}
 }

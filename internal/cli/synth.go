@@ -42,7 +42,9 @@ func (a *app) synthCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&shape, "shape", "", "name of the shape (required)")
-	cmd.Flags().StringVar(&recipe, "quant", "Q4_0", "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q4_K_M, Q5_K_M or Q6_K")
+	cmd.Flags().
+		StringVar(&recipe, "quant", "Q4_0", "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q4_K_M, Q5_K_M "+
+			"or Q6_K")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "the same seed writes the same file")
 	return cmd
 }
@@ -53,7 +55,11 @@ func (a *app) synth(ctx context.Context, path string, s synth.Shape, r synth.Rec
 		return usagef("the FILE to write has no name")
 	}
 	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-		return usagef("%s is no regular file: name the file to write, such as %s", path, filepath.Join(path, s.Name+".gguf"))
+		return usagef(
+			"%s is no regular file: name the file to write, such as %s",
+			path,
+			filepath.Join(path, s.Name+".gguf"),
+		)
 	}
 	need := synth.Size(s, r)
 	if free, err := store.FreeBytes(filepath.Dir(path)); err == nil && free < need {

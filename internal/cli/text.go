@@ -101,9 +101,12 @@ func (a *app) tokenizeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tokenize MODEL [TEXT]",
 		Short: "Turn text into token ids",
-		Long: "Print the token ids of a text, or of standard input as it is. With --jsonl, standard input has one JSON string\n" +
-			"a line and one JSON array of ids is printed for each. MODEL may be a folder with only a tokenizer's files.",
-		Example:           "  baleen tokenize smollm2-135m \"Hello, world\"\n  baleen tokenize smollm2-135m --jsonl < strings.jsonl",
+		Long: "Print the token ids of a text, or of standard input as it is. With --jsonl, standard input has one " +
+			"JSON string\n" +
+			"a line and one JSON array of ids is printed for each. MODEL may be a folder with only a tokenizer's " +
+			"files.",
+		Example: "  baleen tokenize smollm2-135m \"Hello, world\"\n  baleen tokenize smollm2-135m --jsonl " +
+			"< strings.jsonl",
 		Args:              argsBetween(1, 2, "MODEL and perhaps TEXT"),
 		ValidArgsFunction: firstOnly(a.completeModels),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -190,8 +193,8 @@ func (a *app) tokenizeLines(ctx context.Context, tok *tokenizer.Tokenizer, o tok
 	return errors.Join(err, out.Flush())
 }
 
-// wellFormed reports whether a JSON string is Unicode text. The decoder puts U+FFFD where it is not, and the ids would be
-// those of another text than the one that was asked about.
+// wellFormed reports whether a JSON string is Unicode text. The decoder puts U+FFFD where it is not, and the ids would
+// be those of another text than the one that was asked about.
 func wellFormed(line []byte) bool {
 	if !utf8.Valid(line) {
 		return false
@@ -226,10 +229,12 @@ func (a *app) detokenizeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "detokenize MODEL [ID...]",
 		Short: "Turn token ids into text",
-		Long: "Print the text of token ids, given as arguments or on standard input, as numbers with spaces or commas between\n" +
+		Long: "Print the text of token ids, given as arguments or on standard input, as numbers with spaces or " +
+			"commas between\n" +
 			"them or as a JSON array. With --jsonl, standard input has one JSON array a line and one JSON string is\n" +
 			"printed for each.",
-		Example:           "  baleen detokenize smollm2-135m 19556 28 905\n  baleen detokenize smollm2-135m --jsonl < ids.jsonl",
+		Example: "  baleen detokenize smollm2-135m 19556 28 905\n  baleen detokenize smollm2-135m --jsonl " +
+			"< ids.jsonl",
 		Args:              argsBetween(1, 1<<20, "MODEL and perhaps token ids"),
 		ValidArgsFunction: firstOnly(a.completeModels),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -302,10 +307,14 @@ func (a *app) templateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "template [MODEL]",
 		Short: "Render conversations with a chat template",
-		Long: "Render a conversation with a model's chat template, or with the template in --file. Standard input has a JSON\n" +
-			"object {\"messages\": [...], \"tools\": [...], \"add_generation_prompt\": true}; all other keys become variables\n" +
-			"of the template. With --jsonl there is one a line, and {\"text\": ...} or {\"error\": ...} is printed for each.",
-		Example:           "  echo '{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}' |\n    baleen template smollm2-135m\n  baleen template --file chat.jinja --jsonl < conversations.jsonl",
+		Long: "Render a conversation with a model's chat template, or with the template in --file. Standard input " +
+			"has a JSON\n" +
+			"object {\"messages\": [...], \"tools\": [...], \"add_generation_prompt\": true}; all other keys become " +
+			"variables\n" +
+			"of the template. With --jsonl there is one a line, and {\"text\": ...} or {\"error\": ...} is printed " +
+			"for each.",
+		Example: "  echo '{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}' |\n    baleen template " +
+			"smollm2-135m\n  baleen template --file chat.jinja --jsonl < conversations.jsonl",
 		Args:              argsBetween(0, 1, "MODEL or --file"),
 		ValidArgsFunction: firstOnly(a.completeModels),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -44,7 +44,13 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.KV, o.Threads, o.CPU, o.Device = kvType(kv), a.cfg.Int(config.Threads), a.cfg.CPULimit(), a.cfg.String(config.Device)
+			o.KV, o.Threads, o.CPU, o.Device = kvType(
+				kv,
+			), a.cfg.Int(
+				config.Threads,
+			), a.cfg.CPULimit(), a.cfg.String(
+				config.Device,
+			)
 			ref, err := verify.ReadReference(reference)
 			if err != nil {
 				return err

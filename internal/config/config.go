@@ -65,7 +65,8 @@ var table = map[string]Setting{
 	},
 	Device: {
 		Flag: "device", Var: "BALEEN_DEVICE", Default: "auto",
-		Help: "where models run: auto, cpu, cuda or cuda:1; auto takes a GPU that executes and holds all of the model", Kind: "DEVICE",
+		Help: "where models run: auto, cpu, cuda or cuda:1; auto takes a GPU that executes and holds all of the " +
+			"model", Kind: "DEVICE",
 		check: deviceName,
 	},
 	Threads: {
@@ -82,7 +83,8 @@ var table = map[string]Setting{
 	},
 	Host: {
 		Var: "BALEEN_HOST", Default: "127.0.0.1:57455",
-		Help:  "where serve listens, and where run, ps and stop look for a server: HOST, HOST:PORT, an address, or unix:PATH",
+		Help: "where serve listens, and where run, ps and stop look for a server: HOST, HOST:PORT, an address, or " +
+			"unix:PATH",
 		check: func(v string) error { _, err := ParseAddress(v, DefaultPort); return err },
 	},
 	APIKey: {Var: "BALEEN_API_KEY", Help: "key that serve demands, and that run, ps and stop send"},

@@ -40,7 +40,8 @@ func TestQuota(t *testing.T) {
 func TestGPUs(t *testing.T) {
 	root := t.TempDir()
 	for path, text := range map[string]string{
-		"proc/driver/nvidia/version":                       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu\n",
+		"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " +
+			"570.86.15  Thu\n",
 		"proc/driver/nvidia/gpus/0000:01:00.0/information": "Model: \t\t NVIDIA H200\nIRQ: 1\n",
 		"sys/class/drm/card0/device/vendor":                "0x10de\n",
 		"sys/class/drm/card1/device/vendor":                "0x1002\n",
@@ -58,7 +59,10 @@ func TestGPUs(t *testing.T) {
 		}
 	}
 	got := linuxGPUs(root)
-	want := []GPU{{Name: "NVIDIA H200", Vendor: "NVIDIA", Driver: "570.86.15"}, {Name: "AMD graphics (0x744c)", Vendor: "AMD", Memory: 25753026560}}
+	want := []GPU{
+		{Name: "NVIDIA H200", Vendor: "NVIDIA", Driver: "570.86.15"},
+		{Name: "AMD graphics (0x744c)", Vendor: "AMD", Memory: 25753026560},
+	}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("%+v", got)
 	}

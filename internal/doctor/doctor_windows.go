@@ -9,7 +9,11 @@ import (
 )
 
 func processorName() string {
-	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `HARDWARE\DESCRIPTION\System\CentralProcessor\0`, registry.QUERY_VALUE)
+	k, err := registry.OpenKey(
+		registry.LOCAL_MACHINE,
+		`HARDWARE\DESCRIPTION\System\CentralProcessor\0`,
+		registry.QUERY_VALUE,
+	)
 	if err != nil {
 		return ""
 	}

@@ -147,7 +147,10 @@ func (e *Engine) add(s *sequence, rows int) {
 		}
 	}
 	e.batch.Tokens = append(e.batch.Tokens, s.tokens[from:from+rows]...)
-	e.batch.Seqs = append(e.batch.Seqs, backend.Seq{Rows: rows, Pos: from, Long: s.long, Pages: s.mem.Tables(), Slot: s.mem.Slot()})
+	e.batch.Seqs = append(
+		e.batch.Seqs,
+		backend.Seq{Rows: rows, Pos: from, Long: s.long, Pages: s.mem.Tables(), Slot: s.mem.Slot()},
+	)
 	e.entries = append(e.entries, s)
 }
 

@@ -70,8 +70,8 @@ func (e *Engine) prepare(s *sequence) {
 	}()
 }
 
-// maskReady reports whether a sequence's mask is made. It waits a moment, but no longer, also where no other row is kept
-// waiting: a request that comes, or one that is cancelled, would be.
+// maskReady reports whether a sequence's mask is made. It waits a moment, but no longer, also where no other row is
+// kept waiting: a request that comes, or one that is cancelled, would be.
 func (e *Engine) maskReady(s *sequence) bool {
 	c := &s.mask
 	if c.ready == nil {

@@ -102,8 +102,8 @@ func randomPlaces(rnd *rand.Rand, stop int32) (places [][]int32, free int) {
 
 const fakeStop = 60
 
-// TestConstrainedSchedules runs masks of all kinds beside each other with pages for a few of them only: each answer is the
-// one that the mask gives alone, without forcing, preparing or company.
+// TestConstrainedSchedules runs masks of all kinds beside each other with pages for a few of them only: each answer is
+// the one that the mask gives alone, without forcing, preparing or company.
 func TestConstrainedSchedules(t *testing.T) {
 	for seed := range uint64(6) {
 		for _, k := range kinds {
@@ -124,7 +124,12 @@ func TestConstrainedSchedules(t *testing.T) {
 				for range 12 {
 					q := &Request{
 						Tokens: []int32{rnd.Int32N(50), 7}, StopTokens: []int32{fakeStop},
-						Sampling: sample.Params{Temperature: 4, FrequencyPenalty: 0.5, HasSeed: true, Seed: rnd.Uint64()},
+						Sampling: sample.Params{
+							Temperature:      4,
+							FrequencyPenalty: 0.5,
+							HasSeed:          true,
+							Seed:             rnd.Uint64(),
+						},
 					}
 					places, _ := randomPlaces(rnd, fakeStop)
 					switch rnd.IntN(4) {
@@ -177,8 +182,8 @@ func (r *rig) finishWithMasks() {
 	}
 }
 
-// TestForcedTokensTakeNoStep counts the steps of an answer: one for each token that was free, the first of them with the
-// prompt. An end that is forced takes none.
+// TestForcedTokensTakeNoStep counts the steps of an answer: one for each token that was free, the first of them with
+// the prompt. An end that is forced takes none.
 func TestForcedTokensTakeNoStep(t *testing.T) {
 	for seed := range uint64(20) {
 		places, free := randomPlaces(rand.New(rand.NewPCG(seed, 1)), fakeStop)
@@ -191,7 +196,13 @@ func TestForcedTokensTakeNoStep(t *testing.T) {
 		r.finish()
 		done := r.verify("the answer", s, q)
 		if want := max(free, 1); len(r.f.steps) != want || done.Usage.Generated != len(places) {
-			t.Errorf("%d steps and %d tokens for %d free ones of %d", len(r.f.steps), done.Usage.Generated, free, len(places))
+			t.Errorf(
+				"%d steps and %d tokens for %d free ones of %d",
+				len(r.f.steps),
+				done.Usage.Generated,
+				free,
+				len(places),
+			)
 		}
 	}
 }
@@ -224,7 +235,8 @@ func TestForcedTokensHaveLogProbs(t *testing.T) {
 	}
 }
 
-// TestLateMaskHoldsNobodyUp: while one row's mask is being made, the others go on; then it goes on as if nothing had been.
+// TestLateMaskHoldsNobodyUp: while one row's mask is being made, the others go on; then it goes on as if nothing had
+// been.
 func TestLateMaskHoldsNobodyUp(t *testing.T) {
 	r := newRig(t, kinds[0], 200, Options{Exec: usual})
 	places := [][]int32{{1, 2, 3}, {4, 5}, {6, 7, 8}, {fakeStop}}
@@ -248,7 +260,8 @@ func TestLateMaskHoldsNobodyUp(t *testing.T) {
 	r.verify("the free one", b, free)
 }
 
-// TestLateMaskOfALoneRequest: one that comes while the mask of the only one that runs is being made does not wait for it.
+// TestLateMaskOfALoneRequest: one that comes while the mask of the only one that runs is being made does not wait for
+// it.
 func TestLateMaskOfALoneRequest(t *testing.T) {
 	r := newRig(t, kinds[0], 200, Options{Exec: usual})
 	m := &slow{forcing: forcing{script{places: [][]int32{{1, 2, 3}, {fakeStop}}}}, gate: make(chan struct{})}
@@ -276,7 +289,8 @@ func TestMaskThatPanics(t *testing.T) {
 	a, b := r.start(bad), r.start(free)
 	r.finishWithMasks()
 	got, done := r.read(a)
-	if len(got) != 1 || done.Reason != FinishError || done.Err == nil || !strings.Contains(done.Err.Error(), "no mask today") {
+	if len(got) != 1 || done.Reason != FinishError || done.Err == nil ||
+		!strings.Contains(done.Err.Error(), "no mask today") {
 		t.Errorf("%v, then %v %v", got, done.Reason, done.Err)
 	}
 	r.verify("the free one", b, free)

@@ -49,7 +49,12 @@ func (r *rig) step() bool {
 	r.e.intake()
 	busy := r.e.step()
 	if e := r.e; busy && e.decodeRows+e.promptRows != len(e.batch.Tokens) {
-		r.Fatalf("%d rows of streams and %d of prompts in a step of %d", e.decodeRows, e.promptRows, len(e.batch.Tokens))
+		r.Fatalf(
+			"%d rows of streams and %d of prompts in a step of %d",
+			e.decodeRows,
+			e.promptRows,
+			len(e.batch.Tokens),
+		)
 	}
 	if err := r.e.cache.CheckInvariants(); err != nil {
 		r.Fatal(err)
@@ -191,7 +196,10 @@ func eachMode(t *testing.T, context int, f func(t *testing.T, k kind, m mode)) {
 					{"no swap", rows, seqs, seqs, context + 40, -1},
 					{"little swap", rows, seqs, seqs, context + 40, 6000},
 				} {
-					t.Run(fmt.Sprintf("%s/rows %d/seqs %d/%s", k.name, rows, seqs, m.name), func(t *testing.T) { f(t, k, m) })
+					t.Run(
+						fmt.Sprintf("%s/rows %d/seqs %d/%s", k.name, rows, seqs, m.name),
+						func(t *testing.T) { f(t, k, m) },
+					)
 				}
 			}
 		}
@@ -199,7 +207,11 @@ func eachMode(t *testing.T, context int, f func(t *testing.T, k kind, m mode)) {
 }
 
 func (m mode) options(k kind) Options {
-	o := Options{Exec: backend.Options{MaxRows: m.rows, MaxSeqs: m.seqs, MaxOut: m.outs}, SwapBytes: m.swap, SnapshotEvery: 64}
+	o := Options{
+		Exec:          backend.Options{MaxRows: m.rows, MaxSeqs: m.seqs, MaxOut: m.outs},
+		SwapBytes:     m.swap,
+		SnapshotEvery: 64,
+	}
 	reserve(k.plan(0), &o.Exec, m.tokens)
 	if m.name != "roomy" {
 		for g, w := range k.windows {
@@ -252,7 +264,12 @@ func TestSameRequestSameTokens(t *testing.T) {
 	})
 	t.Logf("%d swaps, %d tokens from the cache, %d pages evicted", swaps, cached, evicted)
 	if swaps < 100 || cached < 1000 || evicted < 100 {
-		t.Errorf("the modes do not reach what they should: %d swaps, %d cached tokens, %d evicted pages", swaps, cached, evicted)
+		t.Errorf(
+			"the modes do not reach what they should: %d swaps, %d cached tokens, %d evicted pages",
+			swaps,
+			cached,
+			evicted,
+		)
 	}
 }
 
@@ -317,7 +334,12 @@ func TestCancelFreesPagesWithinOneStep(t *testing.T) {
 func TestFailedStepEndsItsRequests(t *testing.T) {
 	for _, k := range kinds {
 		for failStep := 1; failStep < 60; failStep += 3 {
-			r := newRig(t, k, 300, Options{Exec: backend.Options{MaxRows: 20, MaxSeqs: 3, MaxOut: 3}, SnapshotEvery: 32})
+			r := newRig(
+				t,
+				k,
+				300,
+				Options{Exec: backend.Options{MaxRows: 20, MaxSeqs: 3, MaxOut: 3}, SnapshotEvery: 32},
+			)
 			r.f.failStep = failStep
 			w := &workload{rnd: rand.New(rand.NewPCG(5, 5)), k: k, cap: r.e.capacity}
 			var reqs []*Request
@@ -357,7 +379,12 @@ func TestPromptLogits(t *testing.T) {
 		for _, outs := range []int{2, 7, 200} {
 			for _, from := range []int{0, 1, 77, n - 1, n} {
 				for _, maxTokens := range []int{-1, 3} {
-					r := newRig(t, k, 300, Options{Exec: backend.Options{MaxRows: 40, MaxSeqs: 2, MaxOut: outs}, SnapshotEvery: 32})
+					r := newRig(
+						t,
+						k,
+						300,
+						Options{Exec: backend.Options{MaxRows: 40, MaxSeqs: 2, MaxOut: outs}, SnapshotEvery: 32},
+					)
 					w := &workload{rnd: rand.New(rand.NewPCG(1, 1)), k: k, cap: 300}
 					tokens := w.tokens(n)
 					want := promptHashes(k, tokens)

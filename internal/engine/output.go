@@ -73,7 +73,13 @@ func (s *sequence) last() int32 {
 // report tells how far the prompt is, where that was asked for.
 func (e *Engine) report(s *sequence) {
 	if s.r.Progress && s.usage.Generated == 0 {
-		s.stream.push(Event{Token: -1, StopToken: -1, Prefill: &Prefill{Ready: s.mem.Len(), Cached: s.usage.Cached, Total: s.prompt}})
+		s.stream.push(
+			Event{
+				Token:     -1,
+				StopToken: -1,
+				Prefill:   &Prefill{Ready: s.mem.Len(), Cached: s.usage.Cached, Total: s.prompt},
+			},
+		)
 	}
 }
 

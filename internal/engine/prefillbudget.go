@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// prefillBudget chooses how many prompt rows a step takes while streams run, so that a step takes at most stretch times as
-// long as one without prompt rows. It only ever decides about the size of chunks.
+// prefillBudget chooses how many prompt rows a step takes while streams run, so that a step takes at most stretch times
+// as long as one without prompt rows. It only ever decides about the size of chunks.
 type prefillBudget struct {
 	stretch float64
 	max     int

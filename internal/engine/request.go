@@ -25,8 +25,8 @@ type Request struct {
 	// was drawn before, -1 at the first draw. It is called on the engine's goroutine, once for each draw and in
 	// order, whatever the batch; what it says must follow from these tokens alone. It must not call the engine.
 	NoPenalty func(last int32) bool
-	// Mask restricts the tokens of this request; nil: none forbidden. It may be a sample.Preparer and a sample.Forcer. It is
-	// the engine's from Generate on, also after the stream's end.
+	// Mask restricts the tokens of this request; nil: none forbidden. It may be a sample.Preparer and a sample.Forcer.
+	// It is the engine's from Generate on, also after the stream's end.
 	Mask sample.Mask
 
 	StopTokens []int32 // ids that end the generation; nil: the model's (Options.StopTokens)
@@ -147,7 +147,11 @@ type QueueFull struct {
 
 func (e *QueueFull) Error() string {
 	if e.Shared {
-		return fmt.Sprintf("%d requests wait, at most %d may, and this caller has its share of them: try again later", e.Waiting, e.Limit)
+		return fmt.Sprintf(
+			"%d requests wait, at most %d may, and this caller has its share of them: try again later",
+			e.Waiting,
+			e.Limit,
+		)
 	}
 	return fmt.Sprintf("%d requests wait, at most %d may: try again later", e.Waiting, e.Limit)
 }

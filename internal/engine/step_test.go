@@ -208,7 +208,11 @@ func TestSamePrefixComputesOnlyItsTail(t *testing.T) {
 			{"same prompt", prompt, ifElse(k.state, 384, 399)},
 			{"conversation goes on", append(slices.Clone(answer), w.tokens(9)...), 439},
 			{"other end", append(slices.Clone(prompt[:390]), w.tokens(30)...), ifElse(k.state, 384, 390)},
-			{"other end after a snapshot", append(slices.Clone(prompt[:330]), w.tokens(30)...), ifElse(k.state, 320, 330)},
+			{
+				"other end after a snapshot",
+				append(slices.Clone(prompt[:330]), w.tokens(30)...),
+				ifElse(k.state, 320, 330),
+			},
 		}
 		for _, tt := range tests {
 			before := r.e.Stats().Rows
@@ -240,14 +244,19 @@ func TestTwinsComputeTheirPrefixOnce(t *testing.T) {
 		for i := range reqs {
 			done := r.verify(k.name, streams[i], reqs[i])
 			if i > 0 && done.Usage.Cached < 448 {
-				t.Errorf("%s: request %d computed %d tokens of the prefix of 512 again", k.name, i, 512-done.Usage.Cached)
+				t.Errorf(
+					"%s: request %d computed %d tokens of the prefix of 512 again",
+					k.name,
+					i,
+					512-done.Usage.Cached,
+				)
 			}
 		}
 	}
 }
 
-// TestEqualPromptsAreComputedOnce: copies of a prompt wait for the first, also where it is shorter than the way from one
-// snapshot to the next.
+// TestEqualPromptsAreComputedOnce: copies of a prompt wait for the first, also where it is shorter than the way from
+// one snapshot to the next.
 func TestEqualPromptsAreComputedOnce(t *testing.T) {
 	for _, k := range kinds {
 		r := newRig(t, k, 1000, Options{Exec: backend.Options{MaxRows: 64, MaxSeqs: 4, MaxOut: 4}})
@@ -272,7 +281,12 @@ func TestEqualPromptsAreComputedOnce(t *testing.T) {
 // another one when it comes back.
 func TestRecomputedPromptIsNotCountedAsCached(t *testing.T) {
 	k := kinds[0]
-	r := newRig(t, k, 320, Options{Exec: backend.Options{MaxRows: 32, MaxSeqs: 2, MaxOut: 2, Pages: []int{10}}, SwapBytes: -1})
+	r := newRig(
+		t,
+		k,
+		320,
+		Options{Exec: backend.Options{MaxRows: 32, MaxSeqs: 2, MaxOut: 2, Pages: []int{10}}, SwapBytes: -1},
+	)
 	w := &workload{rnd: seeded(6), k: k, cap: 320}
 	prompt := w.tokens(128)
 	q := &Request{Tokens: prompt, MaxTokens: 20}

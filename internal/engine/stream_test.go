@@ -114,7 +114,8 @@ func TestHammer(t *testing.T) {
 						if ev.Done && ev.Err != nil && !errors.Is(ev.Err, context.Canceled) {
 							t.Error(ev.Err)
 						}
-						if all := n + ifElse(ev.StopToken >= 0, 1, 0); ev.Done && ev.Reason != FinishCancelled && all != len(want) {
+						if all := n + ifElse(ev.StopToken >= 0, 1, 0); ev.Done && ev.Reason != FinishCancelled &&
+							all != len(want) {
 							t.Errorf("request %d/%d: %d tokens of %d, then %v", g, i, all, len(want), ev.Reason)
 						}
 						if n++; n == stopAfter {
@@ -293,12 +294,32 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		{"no tokens", Request{}, "tokens: an empty prompt has no continuation: send at least one token"},
-		{"too long", Request{Tokens: make([]int32, 9120)}, "prompt 9,120 tokens, context 100: shorten the prompt or load the model with a larger context"},
-		{"no room for an answer", Request{Tokens: make([]int32, 100)}, "prompt 100 tokens, context 100: shorten the prompt or load the model with a larger context"},
-		{"unknown token", Request{Tokens: []int32{1, fakeVocab}}, "token 61 at prompt position 1: the model has 61 tokens"},
+		{
+			"too long",
+			Request{Tokens: make([]int32, 9120)},
+			"prompt 9,120 tokens, context 100: shorten the prompt or load the model with a larger context",
+		},
+		{
+			"no room for an answer",
+			Request{Tokens: make([]int32, 100)},
+			"prompt 100 tokens, context 100: shorten the prompt or load the model with a larger context",
+		},
+		{
+			"unknown token",
+			Request{Tokens: []int32{1, fakeVocab}},
+			"token 61 at prompt position 1: the model has 61 tokens",
+		},
 		{"negative token", Request{Tokens: []int32{-1}}, "token -1 at prompt position 0: the model has 61 tokens"},
-		{"temperature", Request{Tokens: []int32{1}, Sampling: sample.Params{Temperature: nan}}, "sampling: temperature is NaN, must be 0 (greedy) to 10000"},
-		{"bias", Request{Tokens: []int32{1}, Sampling: sample.Params{LogitBias: map[int32]float32{99: 1}}}, "token 99 at logit bias: the model has 61 tokens"},
+		{
+			"temperature",
+			Request{Tokens: []int32{1}, Sampling: sample.Params{Temperature: nan}},
+			"sampling: temperature is NaN, must be 0 (greedy) to 10000",
+		},
+		{
+			"bias",
+			Request{Tokens: []int32{1}, Sampling: sample.Params{LogitBias: map[int32]float32{99: 1}}},
+			"token 99 at logit bias: the model has 61 tokens",
+		},
 		{"logprobs", Request{Tokens: []int32{1}, LogProbs: 62}, "logprobs: 62, must be 0 to 61"},
 	}
 	for _, tt := range tests {
@@ -307,7 +328,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	var long *PromptTooLong
-	if _, err := r.e.Generate(context.Background(), &tests[1].q); !errors.As(err, &long) || long.Tokens != 9120 || long.Context != 100 {
+	if _, err := r.e.Generate(context.Background(), &tests[1].q); !errors.As(err, &long) || long.Tokens != 9120 ||
+		long.Context != 100 {
 		t.Errorf("%+v", long)
 	}
 	if _, err := r.e.Generate(context.Background(), &Request{Tokens: make([]int32, 100), MaxTokens: -1}); err != nil {
@@ -316,7 +338,8 @@ func TestRefusals(t *testing.T) {
 	r.start(&Request{Tokens: []int32{1}})
 	r.start(&Request{Tokens: []int32{1}})
 	var full *QueueFull
-	if _, err := r.e.Generate(context.Background(), &Request{Tokens: []int32{1}}); !errors.As(err, &full) || full.Waiting != 3 {
+	if _, err := r.e.Generate(context.Background(), &Request{Tokens: []int32{1}}); !errors.As(err, &full) ||
+		full.Waiting != 3 {
 		t.Errorf("a full queue takes requests: %v", err)
 	}
 	if _, err := r.e.Generate(context.Background(), &Request{Tokens: []int32{1}, Priority: 1}); err != nil {
@@ -372,10 +395,21 @@ func TestPenaltiesPause(t *testing.T) {
 
 func TestAnsweredTokensArePenalized(t *testing.T) {
 	k := kinds[0]
-	q := &Request{Tokens: []int32{5, 6, 7}, MaxTokens: 60, Sampling: sample.Params{FrequencyPenalty: 1, PresencePenalty: 1}}
+	q := &Request{
+		Tokens:    []int32{5, 6, 7},
+		MaxTokens: 60,
+		Sampling:  sample.Params{FrequencyPenalty: 1, PresencePenalty: 1},
+	}
 	whole := expect(k, q, 200)
 	r := newRig(t, k, 200, Options{Exec: usual})
-	s := r.start(&Request{Tokens: append(slices.Clone(q.Tokens), whole[:25]...), Answered: 25, MaxTokens: 35, Sampling: q.Sampling})
+	s := r.start(
+		&Request{
+			Tokens:    append(slices.Clone(q.Tokens), whole[:25]...),
+			Answered:  25,
+			MaxTokens: 35,
+			Sampling:  q.Sampling,
+		},
+	)
 	r.finish()
 	if got, _ := r.read(s); !slices.Equal(got, whole[25:]) {
 		t.Error("an answer that goes on behind its first part differs from one in a piece")
@@ -405,7 +439,9 @@ func TestProgressOfAPrompt(t *testing.T) {
 			}
 		}
 		last := seen[len(seen)-1]
-		if tokens != 3 || len(seen) < 2 || last.Ready != 150 || last.Total != 150 || round > 0 != (seen[0].Cached > 0) || seen[0].Ready != seen[0].Cached {
+		if tokens != 3 || len(seen) < 2 || last.Ready != 150 || last.Total != 150 ||
+			round > 0 != (seen[0].Cached > 0) ||
+			seen[0].Ready != seen[0].Cached {
 			t.Errorf("%d tokens, reports %+v", tokens, seen)
 		}
 		for i := range seen[1:] {
@@ -440,7 +476,15 @@ func TestStopTokens(t *testing.T) {
 		r.finish()
 		got, done := r.read(s)
 		if len(got) != tt.want || done.Reason != tt.reason || done.StopToken >= 0 != (tt.reason == FinishStop) {
-			t.Errorf("%s: %d tokens, %v, stop token %d; want %d, %v", tt.name, len(got), done.Reason, done.StopToken, tt.want, tt.reason)
+			t.Errorf(
+				"%s: %d tokens, %v, stop token %d; want %d, %v",
+				tt.name,
+				len(got),
+				done.Reason,
+				done.StopToken,
+				tt.want,
+				tt.reason,
+			)
 		}
 	}
 }
@@ -450,7 +494,14 @@ func TestLogProbsAreTheModels(t *testing.T) {
 	r := newRig(t, k, 200, Options{Exec: usual})
 	q := &Request{
 		Tokens: []int32{9, 8, 7}, MaxTokens: 20, LogProbs: 4,
-		Sampling: sample.Params{Temperature: 3, TopK: 20, FrequencyPenalty: 1, LogitBias: map[int32]float32{4: 2}, HasSeed: true, Seed: 5},
+		Sampling: sample.Params{
+			Temperature:      3,
+			TopK:             20,
+			FrequencyPenalty: 1,
+			LogitBias:        map[int32]float32{4: 2},
+			HasSeed:          true,
+			Seed:             5,
+		},
 	}
 	s := r.start(q)
 	r.finish()
@@ -527,7 +578,11 @@ func TestUnseededRequestsDiffer(t *testing.T) {
 	if slices.Equal(ta, tb) {
 		t.Error("two requests without seed drew the same 30 tokens")
 	}
-	again := &Request{Tokens: []int32{1}, MaxTokens: 30, Sampling: sample.Params{Temperature: 1, Seed: da.Usage.Seed, HasSeed: true}}
+	again := &Request{
+		Tokens:    []int32{1},
+		MaxTokens: 30,
+		Sampling:  sample.Params{Temperature: 1, Seed: da.Usage.Seed, HasSeed: true},
+	}
 	c := r.start(again)
 	r.finish()
 	if tc, _ := r.read(c); !slices.Equal(ta, tc) {

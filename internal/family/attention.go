@@ -127,7 +127,12 @@ func (a *attention) gatedWeights(b *builder, mm *plan.MatMul, gate plan.Val) {
 		b.weight("attn_v", a.kv*a.dim, k),
 		b.addWeight(t.pick(gates), width, k),
 	}
-	mm.Bias = []plan.VectorID{plan.None, b.optional("attn_k", a.kv*a.dim, a.bias), b.optional("attn_v", a.kv*a.dim, a.bias), plan.None}
+	mm.Bias = []plan.VectorID{
+		plan.None,
+		b.optional("attn_k", a.kv*a.dim, a.bias),
+		b.optional("attn_v", a.kv*a.dim, a.bias),
+		plan.None,
+	}
 	if a.bias == hasBias || a.bias == biasIfPresent && b.hasRole("attn_q", ".bias") {
 		bt := b.take("attn_q", ".bias")
 		if bt.elements() != 2*width {
@@ -138,7 +143,8 @@ func (a *attention) gatedWeights(b *builder, mm *plan.MatMul, gate plan.Val) {
 	}
 }
 
-// attentionScale rounds what scores are multiplied by. Executors rely on its being positive, so that it keeps their order.
+// attentionScale rounds what scores are multiplied by. Executors rely on its being positive, so that it keeps their
+// order.
 func attentionScale(v float64) float32 {
 	s := float32(v)
 	if !(s > 0 && s <= math.MaxFloat32) {

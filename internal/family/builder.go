@@ -95,7 +95,17 @@ func (b *builder) normed(role string, in plan.Val, name string) plan.Val {
 	if name != "" {
 		out = b.buffer(name, in.Width)
 	}
-	b.emit(&plan.Norm{In: in, Out: out, Kind: b.m.norm, W: b.norm(role, in.Width), B: b.normBias(role, in.Width), Heads: 1, Eps: float32(b.m.eps)})
+	b.emit(
+		&plan.Norm{
+			In:    in,
+			Out:   out,
+			Kind:  b.m.norm,
+			W:     b.norm(role, in.Width),
+			B:     b.normBias(role, in.Width),
+			Heads: 1,
+			Eps:   float32(b.m.eps),
+		},
+	)
 	return out
 }
 

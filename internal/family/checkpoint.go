@@ -150,7 +150,8 @@ func openHF(path, dir string) (*Checkpoint, error) {
 	case err != nil:
 		return nil, err
 	}
-	if c.generation, err = readJSON(filepath.Join(dir, "generation_config.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if c.generation, err = readJSON(filepath.Join(dir, "generation_config.json")); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	if c.template, err = FolderTemplate(dir); err != nil {
@@ -267,7 +268,12 @@ func (c *Checkpoint) lower(o Options) (p *plan.Plan, err error) {
 	case c.kind == "" && c.gguf == nil:
 		return nil, fmt.Errorf("family: %s: config.json names no model_type", c.path)
 	case c.fam == nil:
-		return nil, fmt.Errorf("family: %s: models of type %q are not supported; the families are %s", c.path, c.kind, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf(
+			"family: %s: models of type %q are not supported; the families are %s",
+			c.path,
+			c.kind,
+			strings.Join(Names(), ", "),
+		)
 	}
 	if o.Context < 0 {
 		return nil, fmt.Errorf("family: a context of %d positions", o.Context)

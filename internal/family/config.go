@@ -303,4 +303,11 @@ var harmlessHF = []string{
 }
 
 // falseOnly are switches of transformers' base configuration that no decoder here supports when true.
-var falseOnly = []string{"is_encoder_decoder", "add_cross_attention", "cross_attention_hidden_size", "tie_encoder_decoder", "use_mrope", "rope_interleaved"}
+var falseOnly = []string{
+	"is_encoder_decoder",
+	"add_cross_attention",
+	"cross_attention_hidden_size",
+	"tie_encoder_decoder",
+	"use_mrope",
+	"rope_interleaved",
+}

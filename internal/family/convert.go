@@ -120,8 +120,8 @@ func readFloats(w *plan.Weight, b *buffers, row, n int) ([]float32, error) {
 	return values, quant.Dequantize(w.Type, values, stored)
 }
 
-// transposed is a matrix whose rows are columns of another one, each step behind the one before: of plain numbers in the
-// same format, else float32.
+// transposed is a matrix whose rows are columns of another one, each step behind the one before: of plain numbers in
+// the same format, else float32.
 type transposed struct {
 	src         *plan.Weight
 	width       int // bytes of an element

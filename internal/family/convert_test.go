@@ -39,7 +39,13 @@ func readAnyRows(t *testing.T, p *plan.Plan) {
 					t.Fatal(err)
 				}
 				if !bytes.Equal(got, whole[row*size:(row+m)*size]) {
-					t.Fatalf("weight %q: rows %d to %d of %d are others when read alone", w.Name, row, row+m, w.AllRows())
+					t.Fatalf(
+						"weight %q: rows %d to %d of %d are others when read alone",
+						w.Name,
+						row,
+						row+m,
+						w.AllRows(),
+					)
 				}
 			}
 		}
@@ -49,7 +55,13 @@ func readAnyRows(t *testing.T, p *plan.Plan) {
 		}
 		for _, s := range append(spans, w.Spans(0, w.AllRows())...) {
 			if s.Off < 8 || s.Len < 1 || s.Off+s.Len > int64(s.File.(sized).Len()) {
-				t.Errorf("weight %q is made from bytes %d to %d of a file of %d", w.Name, s.Off, s.Off+s.Len, s.File.(sized).Len())
+				t.Errorf(
+					"weight %q is made from bytes %d to %d of a file of %d",
+					w.Name,
+					s.Off,
+					s.Off+s.Len,
+					s.File.(sized).Len(),
+				)
 			}
 		}
 	}

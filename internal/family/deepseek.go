@@ -21,14 +21,23 @@ var deepseekNames = with(expertNames, map[string]string{
 	"ffn_down_shexp": "mlp.shared_experts.down_proj",
 })
 
-// DeepSeek V2 and V2-Lite. Reference: transformers models/deepseek_v2; llama.cpp models/deepseek2.cpp. GGUF files of this
-// architecture may also hold V3 and Kimi K2: these name the sigmoid as gating function.
+// DeepSeek V2 and V2-Lite. Reference: transformers models/deepseek_v2; llama.cpp models/deepseek2.cpp. GGUF files of
+// this architecture may also hold V3 and Kimi K2: these name the sigmoid as gating function.
 var deepseekV2 = &family{
-	name:     "deepseek_v2",
-	hf:       []string{"deepseek_v2"},
-	gguf:     []string{"deepseek2"},
-	hfNames:  deepseekNames,
-	defaults: map[string]any{"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 64, "n_shared_experts": 2, "moe_intermediate_size": 1407},
+	name:    "deepseek_v2",
+	hf:      []string{"deepseek_v2"},
+	gguf:    []string{"deepseek2"},
+	hfNames: deepseekNames,
+	defaults: map[string]any{
+		"q_lora_rank":           1536,
+		"kv_lora_rank":          512,
+		"qk_nope_head_dim":      128,
+		"qk_rope_head_dim":      64,
+		"v_head_dim":            128,
+		"n_routed_experts":      64,
+		"n_shared_experts":      2,
+		"moe_intermediate_size": 1407,
+	},
 	harmless: deepseekHarmless,
 	spec: func(c *config) *model {
 		if c.gguf {
@@ -53,16 +62,32 @@ var deepseekV2 = &family{
 
 // DeepSeek V3, R1 and Kimi K2. Reference: transformers models/deepseek_v3.
 var deepseekV3 = &family{
-	name:     "deepseek_v3",
-	hf:       []string{"deepseek_v3", "kimi_k2"},
-	hfNames:  deepseekNames,
-	defaults: map[string]any{"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 256, "n_shared_experts": 1, "moe_intermediate_size": 2048, "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8, "routed_scaling_factor": 2.5, "first_k_dense_replace": 3},
+	name:    "deepseek_v3",
+	hf:      []string{"deepseek_v3", "kimi_k2"},
+	hfNames: deepseekNames,
+	defaults: map[string]any{
+		"q_lora_rank":           1536,
+		"kv_lora_rank":          512,
+		"qk_nope_head_dim":      128,
+		"qk_rope_head_dim":      64,
+		"v_head_dim":            128,
+		"n_routed_experts":      256,
+		"n_shared_experts":      1,
+		"moe_intermediate_size": 2048,
+		"n_group":               8,
+		"topk_group":            4,
+		"num_experts_per_tok":   8,
+		"routed_scaling_factor": 2.5,
+		"first_k_dense_replace": 3,
+	},
 	harmless: append([]string{"num_mtp_layers"}, deepseekHarmless...),
 	spec: func(c *config) *model {
 		c.alias("num_nextn_predict_layers", "num_mtp_layers")
 		m := c.base()
 		m.tied = c.tieKey(false)
-		a := c.latentShape(c.rope(ropeArgs{dim: c.dim("qk_rope_head_dim", maxHead), interleaved: c.boolOr("rope_interleave", true)}))
+		a := c.latentShape(
+			c.rope(ropeArgs{dim: c.dim("qk_rope_head_dim", maxHead), interleaved: c.boolOr("rope_interleave", true)}),
+		)
 		f := c.deepseekExperts(plan.GateSigmoid)
 		f.routerBias, f.router.GroupSum2 = true, true
 		f.router.Norm, f.router.NormEps = c.boolOr("norm_topk_prob", true), 1e-20
@@ -81,8 +106,14 @@ var deepseekHarmless = []string{
 // latentShape reads the attention's shape.
 func (c *config) latentShape(r *rope) *latentAttention {
 	a := &latentAttention{
-		heads: c.dim("num_attention_heads", maxHeads), rank: c.dim("kv_lora_rank", maxDim), queryRank: c.intOr("q_lora_rank", 0, 0, maxDim),
-		plain: c.dim("qk_nope_head_dim", maxHead), rotated: c.dim("qk_rope_head_dim", maxHead), v: c.dim("v_head_dim", maxHead),
+		heads: c.dim(
+			"num_attention_heads",
+			maxHeads,
+		), rank: c.dim("kv_lora_rank", maxDim), queryRank: c.intOr("q_lora_rank", 0, 0, maxDim),
+		plain: c.dim(
+			"qk_nope_head_dim",
+			maxHead,
+		), rotated: c.dim("qk_rope_head_dim", maxHead), v: c.dim("v_head_dim", maxHead),
 		bias: c.biasKey("attention_bias", false), rope: r,
 	}
 	a.outBias = a.bias

@@ -5,8 +5,8 @@ import (
 	"github.com/baleenrun/baleen/internal/plan"
 )
 
-// deltaNet is the gated delta net of Qwen 3-Next and 3.5 (arXiv 2412.06464): a convolution over queries, keys and values,
-// the delta rule with a decay per head, and a gated norm of the result.
+// deltaNet is the gated delta net of Qwen 3-Next and 3.5 (arXiv 2412.06464): a convolution over queries, keys and
+// values, the delta rule with a decay per head, and a gated norm of the result.
 type deltaNet struct {
 	keyHeads, valueHeads int
 	keyDim, valueDim     int
@@ -34,8 +34,8 @@ func (c *config) deltaShape() *deltaNet {
 	return d
 }
 
-// mlxDeltaNet reports whether MLX wrote the checkpoint's delta nets: their convolutions are [channels][kernel][1] then, and
-// nowhere else is the last dimension 1. Nothing else tells whether norm weights have their 1 added.
+// mlxDeltaNet reports whether MLX wrote the checkpoint's delta nets: their convolutions are [channels][kernel][1] then,
+// and nowhere else is the last dimension 1. Nothing else tells whether norm weights have their 1 added.
 func (b *builder) mlxDeltaNet() bool {
 	if _, ok := lookup("ssm_conv1d", ".weight", b.fam.hfNames, commonHF); !ok {
 		return false
@@ -69,11 +69,22 @@ func (d *deltaNet) lower(b *builder, in plan.Val) plan.Val {
 	out := b.buffer("attn", values)
 	b.emit(&plan.DeltaScan{
 		Q: q, K: k, V: v, Decay: decay, Beta: beta, Out: out, KHeads: d.keyHeads, VHeads: d.valueHeads, KDim: d.keyDim, VDim: d.valueDim,
-		Scale: float32(1 / exactmath.Sqrt(float64(d.keyDim))), Tiled: d.tiled, State: b.state("delta rule", d.valueHeads*d.keyDim*d.valueDim),
+		Scale: float32(
+			1 / exactmath.Sqrt(float64(d.keyDim)),
+		), Tiled: d.tiled, State: b.state("delta rule", d.valueHeads*d.keyDim*d.valueDim),
 	})
 	b.gather(out, z)
 	// This norm's weights are stored as they are, also where the others are stored less 1.
-	b.emit(&plan.Norm{In: out, Out: out, W: b.vector("ssm_norm", ".weight", d.valueDim), B: plan.None, Heads: d.valueHeads, Eps: float32(b.m.eps)})
+	b.emit(
+		&plan.Norm{
+			In:    out,
+			Out:   out,
+			W:     b.vector("ssm_norm", ".weight", d.valueDim),
+			B:     plan.None,
+			Heads: d.valueHeads,
+			Eps:   float32(b.m.eps),
+		},
+	)
 	b.emit(&plan.Gate{X: out, G: z, Out: out, Kind: plan.ActSiLU})
 	y := b.buffer("y", b.m.hidden)
 	b.linear("ssm_out", out, y, noBias)
@@ -105,8 +116,8 @@ func (d *deltaNet) projections(b *builder, k int) []plan.WeightID {
 	return append(w, b.weight("ssm_beta", heads, k), b.weight("ssm_alpha", heads, k))
 }
 
-// ungroup divides the rows of a projection whose rows lie group by group: queries of all groups, then keys, then values;
-// and gates apart.
+// ungroup divides the rows of a projection whose rows lie group by group: queries of all groups, then keys, then
+// values; and gates apart.
 func (d *deltaNet) ungroup(sizes ...int) (first []stripe, last stripe) {
 	total := 0
 	for _, s := range sizes {

@@ -46,7 +46,14 @@ var gemmaNames = map[string]string{"ffn_norm": "pre_feedforward_layernorm"}
 
 // gemmaLayer is a layer with norms before and after the mixer and the FFN.
 func gemmaLayer(mix mixer, f ffn) layer {
-	return layer{mix: mix, ffn: f, preMix: "attn_norm", postMix: "post_attention_norm", preFFN: "ffn_norm", postFFN: "post_ffw_norm"}
+	return layer{
+		mix:     mix,
+		ffn:     f,
+		preMix:  "attn_norm",
+		postMix: "post_attention_norm",
+		preFFN:  "ffn_norm",
+		postFFN: "post_ffw_norm",
+	}
 }
 
 // gemmaScale reads the scale of scores. GGUF files leave it to the model's size: only the 27B ones, of the given number
@@ -64,12 +71,18 @@ func (c *config) gemmaScale(m *model, a *attention, bigLayers int) float64 {
 
 // Gemma 2: windows in every other layer, soft caps. Reference: transformers models/gemma2; llama.cpp models/gemma2.cpp.
 var gemma2 = &family{
-	name:     "gemma2",
-	hf:       []string{"gemma2"},
-	gguf:     []string{"gemma2"},
-	onePlus:  true,
-	hfNames:  gemmaNames,
-	defaults: map[string]any{"num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 8192, "final_logit_softcapping": 30.0, "attn_logit_softcapping": 50.0},
+	name:    "gemma2",
+	hf:      []string{"gemma2"},
+	gguf:    []string{"gemma2"},
+	onePlus: true,
+	hfNames: gemmaNames,
+	defaults: map[string]any{
+		"num_key_value_heads":     4,
+		"head_dim":                256,
+		"max_position_embeddings": 8192,
+		"final_logit_softcapping": 30.0,
+		"attn_logit_softcapping":  50.0,
+	},
 	harmless: []string{"hidden_act"},
 	spec: func(c *config) *model {
 		m := c.gemmaBase()
@@ -86,7 +99,10 @@ var gemma2 = &family{
 		a.scale = c.gemmaScale(m, a, 46)
 		window := c.windowKey(4096)
 		types := c.layerTypes(len(m.layers), "full_attention", "sliding_attention")
-		f := &glu{width: c.dim("intermediate_size", maxDim), act: c.activation("hidden_activation", "gelu_pytorch_tanh")}
+		f := &glu{
+			width: c.dim("intermediate_size", maxDim),
+			act:   c.activation("hidden_activation", "gelu_pytorch_tanh"),
+		}
 		for i := range m.layers {
 			w := 0
 			if types == nil && i%2 == 0 || types != nil && types[i] == "sliding_attention" {
@@ -109,8 +125,14 @@ var gemma3 = &family{
 	defaults: map[string]any{
 		"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,
 	},
-	harmless: []string{"hidden_act", "attn_logit_softcapping", "_sliding_window_pattern", "cache_implementation", "mm_tokens_per_image"},
-	keys:     map[string]string{"attention.sliding_window_pattern": "sliding_window_pattern"},
+	harmless: []string{
+		"hidden_act",
+		"attn_logit_softcapping",
+		"_sliding_window_pattern",
+		"cache_implementation",
+		"mm_tokens_per_image",
+	},
+	keys: map[string]string{"attention.sliding_window_pattern": "sliding_window_pattern"},
 	spec: func(c *config) *model {
 		m := c.gemmaBase()
 		m.logitCap = c.floatOr("final_logit_softcapping", 0)
@@ -129,7 +151,10 @@ var gemma3 = &family{
 			pattern = 1
 		}
 		types := c.layerTypes(len(m.layers), "full_attention", "sliding_attention")
-		f := &glu{width: c.dim("intermediate_size", maxDim), act: c.activation("hidden_activation", "gelu_pytorch_tanh")}
+		f := &glu{
+			width: c.dim("intermediate_size", maxDim),
+			act:   c.activation("hidden_activation", "gelu_pytorch_tanh"),
+		}
 		for i := range m.layers {
 			b := *a
 			b.rope = global
@@ -142,8 +167,8 @@ var gemma3 = &family{
 	},
 }
 
-// gemma3Ropes reads the tables of layers without and with windows. Older configurations have rope_theta and rope_scaling
-// for the former and rope_local_base_freq for the latter.
+// gemma3Ropes reads the tables of layers without and with windows. Older configurations have rope_theta and
+// rope_scaling for the former and rope_local_base_freq for the latter.
 func (c *config) gemma3Ropes(dim int) (global, local *rope) {
 	if c.gguf {
 		global = c.rope(ropeArgs{dim: dim, theta: 1e6})
@@ -169,5 +194,9 @@ func (c *config) gemma3Ropes(dim int) (global, local *rope) {
 	}
 	delete(c.values, "rope_scaling")
 	c.values["rope_parameters"] = map[string]any{"full_attention": merged, "sliding_attention": inner}
-	return c.rope(ropeArgs{dim: dim, layerType: "full_attention"}), c.rope(ropeArgs{dim: dim, layerType: "sliding_attention"})
+	return c.rope(
+			ropeArgs{dim: dim, layerType: "full_attention"},
+		), c.rope(
+			ropeArgs{dim: dim, layerType: "sliding_attention"},
+		)
 }

@@ -92,7 +92,13 @@ func compare(t *testing.T, got [][]float32, want []float32) float64 {
 		}
 	}
 	if !(worst <= 1) {
-		t.Errorf("worst logit at row %d: %v, want %v (%.3g times the tolerance)", at/len(got[0]), got[at/len(got[0])][at%len(got[0])], want[at], worst)
+		t.Errorf(
+			"worst logit at row %d: %v, want %v (%.3g times the tolerance)",
+			at/len(got[0]),
+			got[at/len(got[0])][at%len(got[0])],
+			want[at],
+			worst,
+		)
 	}
 	return worst
 }

@@ -2,8 +2,8 @@ package family
 
 import "github.com/baleenrun/baleen/internal/plan"
 
-// gpt-oss: windows in every other layer, attention sinks, biases everywhere, experts with a clamped activation, stored as
-// MXFP4. Reference: transformers models/gpt_oss; llama.cpp models/openai-moe.cpp.
+// gpt-oss: windows in every other layer, attention sinks, biases everywhere, experts with a clamped activation, stored
+// as MXFP4. Reference: transformers models/gpt_oss; llama.cpp models/openai-moe.cpp.
 var gptOSS = &family{
 	name: "gpt_oss",
 	hf:   []string{"gpt_oss"},

@@ -1,6 +1,7 @@
 package family
 
-// Granite 3 and 4 (dense): Llama with multipliers. Reference: transformers models/granite; llama.cpp models/granite.cpp.
+// Granite 3 and 4 (dense): Llama with multipliers. Reference: transformers models/granite; llama.cpp
+// models/granite.cpp.
 var granite = &family{
 	name: "granite",
 	hf:   []string{"granite"},
@@ -20,7 +21,8 @@ var granite = &family{
 		}
 		a.scale = c.floatOr("attention_multiplier", a.scale)
 		a.rope = c.rope(ropeArgs{dim: a.dim, interleaved: c.gguf})
-		if c.gguf && !c.boolOr("rope.scaling.finetuned", true) { // this architecture's way to say that nothing is rotated
+		if c.gguf &&
+			!c.boolOr("rope.scaling.finetuned", true) { // this architecture's way to say that nothing is rotated
 			a.rope = nil
 		}
 		f := c.dense(c.biasKey("mlp_bias", false))

@@ -17,7 +17,8 @@ type files struct {
 	ids   []mmap.Identity
 }
 
-// modelFiles are the names of what is read from a folder, here and by package tokenizer, and modelEnds the ends of others.
+// modelFiles are the names of what is read from a folder, here and by package tokenizer, and modelEnds the ends of
+// others.
 var (
 	modelFiles = []string{
 		"config.json", "generation_config.json", "chat_template.jinja", "chat_template.json", "tokenizer_config.json",

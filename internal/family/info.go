@@ -160,8 +160,11 @@ func (c *Checkpoint) hfStorage(i *Info) {
 			n = n * 32 / int64(max(bits, 1))
 		case t.DType == "U8" && strings.HasSuffix(t.Name, "_blocks"):
 			n *= 2
-		case strings.HasSuffix(t.Name, ".scales"), strings.HasSuffix(t.Name, ".biases"), strings.HasSuffix(t.Name, "_scales"),
-			strings.HasSuffix(t.Name, "_scale_inv"), strings.HasSuffix(t.Name, "_scale"):
+		case strings.HasSuffix(t.Name, ".scales"),
+			strings.HasSuffix(t.Name, ".biases"),
+			strings.HasSuffix(t.Name, "_scales"),
+			strings.HasSuffix(t.Name, "_scale_inv"),
+			strings.HasSuffix(t.Name, "_scale"):
 			n = 0
 		}
 		i.Parameters += n

@@ -60,7 +60,8 @@ func TestBrokenTemplates(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, err := FolderTemplate(dir)
-		if c.want == "" && (err != nil || text != "") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && (err != nil || text != "") ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s %.40q: %q, %v, want %q", c.name, c.text, text, err, c.want)
 		}
 		ck, err := Open(dir)
@@ -100,7 +101,8 @@ func TestOpenFolders(t *testing.T) {
 			if err == nil {
 				defer c.Close()
 			}
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			if test.want == "" && err != nil ||
+				test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("Open() = %v, want %q", err, test.want)
 			}
 			if err == nil && c.Dir() != dir {

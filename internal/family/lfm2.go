@@ -18,7 +18,8 @@ var lfm2Names = map[string]string{
 	"output_norm":        "embedding_norm",
 }
 
-// LFM2: short convolutions with attention in some layers. Reference: transformers models/lfm2; llama.cpp models/lfm2.cpp.
+// LFM2: short convolutions with attention in some layers. Reference: transformers models/lfm2; llama.cpp
+// models/lfm2.cpp.
 var lfm2 = &family{
 	name:      "lfm2",
 	hf:        []string{"lfm2"},
@@ -97,8 +98,8 @@ func (c *config) lfm2Base() (*model, []mixer) {
 	return m, mixers
 }
 
-// lfm2Heads returns the key heads of each layer of a GGUF file, 0 for convolutions, and leaves the largest number as the
-// model's.
+// lfm2Heads returns the key heads of each layer of a GGUF file, 0 for convolutions, and leaves the largest number as
+// the model's.
 func (c *config) lfm2Heads() []int {
 	list, ok := c.values["num_key_value_heads"].([]any)
 	if !ok || !c.gguf {
@@ -131,8 +132,14 @@ var lfm2MoE = &family{
 	}),
 	ggufNames: map[string]string{"output_norm": "token_embd_norm"},
 	keys:      map[string]string{"leading_dense_block_count": "num_dense_layers"},
-	defaults:  map[string]any{"num_key_value_heads": 8, "max_position_embeddings": 128000, "num_experts": 32, "num_experts_per_tok": 4, "moe_intermediate_size": 1792},
-	harmless:  lfm2Harmless,
+	defaults: map[string]any{
+		"num_key_value_heads":     8,
+		"max_position_embeddings": 128000,
+		"num_experts":             32,
+		"num_experts_per_tok":     4,
+		"moe_intermediate_size":   1792,
+	},
+	harmless: lfm2Harmless,
 	spec: func(c *config) *model {
 		m, mixers := c.lfm2Base()
 		c.want("expert_gating_func", 2, "LFM2 scores by sigmoid")

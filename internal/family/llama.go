@@ -1,8 +1,8 @@
 package family
 
-// Llama 2 and 3, SmolLM2 and everything built like them. Reference: transformers models/llama; llama.cpp models/llama.cpp.
-// GGUF files of the architecture "llama" may also hold Mistral (a window) and Mixtral (experts); their query and key rows
-// are permuted so that rotary pairs lie side by side.
+// Llama 2 and 3, SmolLM2 and everything built like them. Reference: transformers models/llama; llama.cpp
+// models/llama.cpp. GGUF files of the architecture "llama" may also hold Mistral (a window) and Mixtral (experts);
+// their query and key rows are permuted so that rotary pairs lie side by side.
 var llama = &family{
 	name: "llama",
 	hf:   []string{"llama"},

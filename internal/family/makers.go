@@ -7,8 +7,9 @@ import (
 	"unicode"
 )
 
-// A recommendation is how the makers of a base model say that its tokens are to be drawn: in their generation_config.json,
-// or where that is silent on their model card. Converted files often lose both, and fine-tunes inherit them.
+// A recommendation is how the makers of a base model say that its tokens are to be drawn: in their
+// generation_config.json, or where that is silent on their model card. Converted files often lose both, and fine-tunes
+// inherit them.
 type recommendation struct {
 	types []string // model_type or general.architecture
 	names []string // one of them occurs in a name of the model; letters and digits only, lower case. Empty: any name
@@ -21,7 +22,16 @@ var recommendations = []recommendation{
 	say("DeepSeek R1", 0.6, 0.95, 0, 0, 0, "deepseekr1").of("qwen2", "llama", "qwen3"),
 	say("Qwen2.5", 0.7, 0.8, 20, 0, 1.05, "qwen25", "qwen2").of("qwen2", "qwen2moe", "qwen2_moe"),
 	say("Qwen3-Coder", 0.7, 0.8, 20, 0, 1.05, "qwen3coder").of("qwen3moe", "qwen3_moe", "qwen3next", "qwen3_next"),
-	say("Qwen3 Instruct", 0.7, 0.8, 20, 0, 0, "instruct2507", "qwen3next80ba3binstruct").of("qwen3", "qwen3moe", "qwen3_moe", "qwen3next", "qwen3_next"),
+	say(
+		"Qwen3 Instruct",
+		0.7,
+		0.8,
+		20,
+		0,
+		0,
+		"instruct2507",
+		"qwen3next80ba3binstruct",
+	).of("qwen3", "qwen3moe", "qwen3_moe", "qwen3next", "qwen3_next"),
 	say("Qwen3", 0.6, 0.95, 20, 0, 0).of("qwen3", "qwen3moe", "qwen3_moe", "qwen3next", "qwen3_next"),
 	say("SmolLM2", 0.2, 0.9, 0, 0, 0, "smollm2").of("llama"),
 	say("SmolLM3", 0.6, 0.95, 0, 0, 0).of("smollm3"),
@@ -30,7 +40,18 @@ var recommendations = []recommendation{
 	say("gpt-oss", 1, 1, 0, 0, 0).of("gpt-oss", "gpt_oss"),
 	say("LFM2", 0.3, 0, 0, 0.15, 1.05).of("lfm2", "lfm2moe", "lfm2_moe"),
 	say("Magistral", 0.7, 0.95, 0, 0, 0, "magistral").of("llama", "mistral", "mistral3"),
-	say("Mistral Small", 0.15, 0, 0, 0, 0, "mistralsmall3", "mistralsmall24b", "devstral", "ministral3").of("llama", "mistral", "mistral3", "ministral3"),
+	say(
+		"Mistral Small",
+		0.15,
+		0,
+		0,
+		0,
+		0,
+		"mistralsmall3",
+		"mistralsmall24b",
+		"devstral",
+		"ministral3",
+	).of("llama", "mistral", "mistral3", "ministral3"),
 	say("Mistral Nemo", 0.3, 0, 0, 0, 0, "mistralnemo").of("llama", "mistral"),
 	say("OLMo 3", 0.6, 0.95, 0, 0, 0, "olmo3").of("olmo2", "olmo3"),
 	say("DeepSeek V3", 0.6, 0.95, 0, 0, 0, "deepseekv3").of("deepseek2", "deepseek_v3"),
@@ -60,14 +81,14 @@ func (r recommendation) of(types ...string) recommendation {
 	return r
 }
 
-// fallback serves models of which nobody says how to draw. The whole vocabulary at temperature 1, which sampling without any
-// setting would be, makes small models lose the thread: an improbable token in every few hundred is enough.
+// fallback serves models of which nobody says how to draw. The whole vocabulary at temperature 1, which sampling
+// without any setting would be, makes small models lose the thread: an improbable token in every few hundred is enough.
 // RATIONALE: Why does a request without sampling not draw from the whole vocabulary?
 var fallback = say("", 0.7, 0.95, 40, 0.05, 0).Sampling
 
-// DefaultSampling returns how tokens are drawn where neither a request nor a setting under the model's name says so, and
-// who says it: the checkpoint; what it leaves open and if it names no temperature, the makers of the base model, found by
-// architecture and name; and if they name none either, Baleen.
+// DefaultSampling returns how tokens are drawn where neither a request nor a setting under the model's name says so,
+// and who says it: the checkpoint; what it leaves open and if it names no temperature, the makers of the base model,
+// found by architecture and name; and if they name none either, Baleen.
 func (c *Checkpoint) DefaultSampling() (s Sampling, source string) {
 	var from []string
 	add := func(more Sampling, who string) {

@@ -4,8 +4,8 @@ import "github.com/baleenrun/baleen/internal/plan"
 
 // latentAttention is DeepSeek's multi-head latent attention (arXiv 2405.04434) in absorbed form: keys and values of all
 // heads are projections of one latent vector per position, so the query is projected into the latent's space instead
-// (k_b), attention runs over latents, one key head for all, and its result is projected out of it (v_b). The cache holds
-// the latent and one rotated key part that all heads share.
+// (k_b), attention runs over latents, one key head for all, and its result is projected out of it (v_b). The cache
+// holds the latent and one rotated key part that all heads share.
 type latentAttention struct {
 	heads             int
 	queryRank, rank   int // queryRank 0: queries are projected directly
@@ -21,7 +21,16 @@ func (a *latentAttention) lower(b *builder, in plan.Val) plan.Val {
 	if a.queryRank > 0 {
 		qa := b.buffer("q_a", a.queryRank)
 		b.linear("attn_q_a", in, qa, a.bias)
-		b.emit(&plan.Norm{In: qa, Out: qa, W: b.norm("attn_q_a_norm", a.queryRank), B: plan.None, Heads: 1, Eps: latentEps})
+		b.emit(
+			&plan.Norm{
+				In:    qa,
+				Out:   qa,
+				W:     b.norm("attn_q_a_norm", a.queryRank),
+				B:     plan.None,
+				Heads: 1,
+				Eps:   latentEps,
+			},
+		)
 		b.linear("attn_q_b", qa, q, noBias)
 	} else {
 		b.linear("attn_q", in, q, noBias)
@@ -29,7 +38,16 @@ func (a *latentAttention) lower(b *builder, in plan.Val) plan.Val {
 	kv := b.buffer("kv", key)
 	b.linear("attn_kv_a_mqa", in, kv, a.bias)
 	latent := kv.Slice(0, a.rank)
-	b.emit(&plan.Norm{In: latent, Out: latent, W: b.norm("attn_kv_a_norm", a.rank), B: plan.None, Heads: 1, Eps: latentEps})
+	b.emit(
+		&plan.Norm{
+			In:    latent,
+			Out:   latent,
+			W:     b.norm("attn_kv_a_norm", a.rank),
+			B:     plan.None,
+			Heads: 1,
+			Eps:   latentEps,
+		},
+	)
 	b.rotate(a.rope, kv.Slice(a.rank, a.rotated), 1, a.rotated)
 	turn := *a.rope
 	turn.off, turn.id, turn.placed = a.plain, b.table(a.rope), true
@@ -38,11 +56,32 @@ func (a *latentAttention) lower(b *builder, in plan.Val) plan.Val {
 	kb, vb := a.absorbed(b)
 	qk := b.buffer("q_latent", a.heads*key)
 	b.emit(&plan.HeadMatMul{In: q, Out: qk, W: kb, InStride: head, OutStride: key})
-	b.emit(&plan.CopyHeads{In: q, Out: qk, Heads: a.heads, Width: a.rotated, InStride: head, InOff: a.plain, OutStride: key, OutOff: a.rank})
+	b.emit(
+		&plan.CopyHeads{
+			In:        q,
+			Out:       qk,
+			Heads:     a.heads,
+			Width:     a.rotated,
+			InStride:  head,
+			InOff:     a.plain,
+			OutStride: key,
+			OutOff:    a.rank,
+		},
+	)
 	group, layer := b.group(0, plan.KVLayer{Heads: 1, KDim: key, VDim: a.rank, VInK: true})
 	b.emit(&plan.StoreKV{K: kv, Group: group, Layer: layer})
 	mixed := b.buffer("attn", a.heads*a.rank)
-	b.emit(&plan.Attention{Q: qk, Out: mixed, Heads: a.heads, Group: group, Layer: layer, Scale: attentionScale(a.scale), Sinks: plan.None})
+	b.emit(
+		&plan.Attention{
+			Q:     qk,
+			Out:   mixed,
+			Heads: a.heads,
+			Group: group,
+			Layer: layer,
+			Scale: attentionScale(a.scale),
+			Sinks: plan.None,
+		},
+	)
 	b.gather(mixed)
 	out := b.buffer("attn_v", a.heads*a.v)
 	b.emit(&plan.HeadMatMul{In: mixed, Out: out, W: vb, InStride: a.rank, OutStride: a.v})
@@ -62,7 +101,15 @@ func (a *latentAttention) absorbed(b *builder) (kb, vb plan.WeightID) {
 	}
 	t := b.take("attn_kv_b", ".weight")
 	if t.rows() != a.heads*(a.plain+a.v) || t.k() != a.rank {
-		fail("family: tensor %q has shape %v, %d heads of %d + %d rows of %d are needed", t.name, t.shape, a.heads, a.plain, a.v, a.rank)
+		fail(
+			"family: tensor %q has shape %v, %d heads of %d + %d rows of %d are needed",
+			t.name,
+			t.shape,
+			a.heads,
+			a.plain,
+			a.v,
+			a.rank,
+		)
 	}
 	_, values := alternate(a.heads, a.plain, a.v)
 	var keys []*tensor

@@ -110,7 +110,13 @@ func (f *moe) weights(b *builder, op *plan.Experts, k int) {
 // halves separates gate and up rows of a stack: the first and second half of each expert, or alternating.
 func (f *moe) halves(b *builder, t *tensor, k int, interleaved bool) (gate, up plan.WeightID) {
 	if t.rows() != f.experts*2*f.width {
-		fail("family: tensor %q has shape %v, %d experts of 2 x %d rows are needed", t.name, t.shape, f.experts, f.width)
+		fail(
+			"family: tensor %q has shape %v, %d experts of 2 x %d rows are needed",
+			t.name,
+			t.shape,
+			f.experts,
+			f.width,
+		)
 	}
 	n, block := f.experts, f.width
 	if interleaved {

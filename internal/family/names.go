@@ -132,7 +132,12 @@ func (b *builder) checkUnused() {
 		more = fmt.Sprintf(" and %d more", len(left)-5)
 		left = left[:5]
 	}
-	fail("family: the checkpoint holds tensors that family %s does not use: %s%s", b.fam.name, strings.Join(left, ", "), more)
+	fail(
+		"family: the checkpoint holds tensors that family %s does not use: %s%s",
+		b.fam.name,
+		strings.Join(left, ", "),
+		more,
+	)
 }
 
 func (b *builder) skipped(name string) bool {

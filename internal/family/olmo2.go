@@ -27,12 +27,17 @@ var olmo2 = &family{
 
 // OLMoE: OLMo with experts, norms before. Reference: transformers models/olmoe; llama.cpp models/olmoe.cpp.
 var olmoe = &family{
-	name:     "olmoe",
-	hf:       []string{"olmoe"},
-	gguf:     []string{"olmoe"},
-	hfNames:  expertNames,
-	defaults: map[string]any{"rms_norm_eps": 1e-5, "num_experts": 64, "num_experts_per_tok": 8, "max_position_embeddings": 4096},
-	keys:     map[string]string{"attention.clamp_kqv": "clip_qkv"},
+	name:    "olmoe",
+	hf:      []string{"olmoe"},
+	gguf:    []string{"olmoe"},
+	hfNames: expertNames,
+	defaults: map[string]any{
+		"rms_norm_eps":            1e-5,
+		"num_experts":             64,
+		"num_experts_per_tok":     8,
+		"max_position_embeddings": 4096,
+	},
+	keys: map[string]string{"attention.clamp_kqv": "clip_qkv"},
 	spec: func(c *config) *model {
 		m := c.base()
 		m.tied = c.tieKey(false)
@@ -42,7 +47,11 @@ var olmoe = &family{
 		a.qkNorm = fullQKNorm
 		a.clip = c.floatOr("clip_qkv", 0)
 		a.rope = c.rope(ropeArgs{dim: a.dim})
-		f := &moe{width: c.dim("intermediate_size", maxDim), act: c.activation("hidden_act", "silu"), router: router0(plan.GateSoftmax)}
+		f := &moe{
+			width:  c.dim("intermediate_size", maxDim),
+			act:    c.activation("hidden_act", "silu"),
+			router: router0(plan.GateSoftmax),
+		}
 		f.experts, f.topK = c.expertCounts("num_experts")
 		if c.gguf {
 			f.width = c.dimOr("moe_intermediate_size", f.width, maxDim)

@@ -8,7 +8,14 @@ var phi3 = &family{
 	gguf:      []string{"phi3"},
 	ggufNames: map[string]string{"ffn_gate_up": "ffn_up"},
 	defaults:  map[string]any{"rms_norm_eps": 1e-5, "max_position_embeddings": 4096},
-	harmless:  []string{"original_max_position_embeddings", "attention_bias", "mlp_bias", "interpolate_factor", "lm_head_bias", "full_attn_mod"},
+	harmless: []string{
+		"original_max_position_embeddings",
+		"attention_bias",
+		"mlp_bias",
+		"interpolate_factor",
+		"lm_head_bias",
+		"full_attn_mod",
+	},
 	spec: func(c *config) *model {
 		m := c.base()
 		m.tied = c.tieKey(false)

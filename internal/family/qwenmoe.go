@@ -2,7 +2,8 @@ package family
 
 import "github.com/baleenrun/baleen/internal/plan"
 
-// expertNames are the experts' names in most Hugging Face checkpoints: one by one, stacked by transformers, stacked by MLX.
+// expertNames are the experts' names in most Hugging Face checkpoints: one by one, stacked by transformers, stacked by
+// MLX.
 var expertNames = map[string]string{
 	"expert.gate":     "mlp.experts.%d.gate_proj",
 	"expert.up":       "mlp.experts.%d.up_proj",
@@ -28,11 +29,16 @@ func with(table, more map[string]string) map[string]string {
 // Qwen 1.5 and 2 with experts, and one more that all tokens share behind a gate. Reference: transformers
 // models/qwen2_moe; llama.cpp models/qwen2moe.cpp.
 var qwen2MoE = &family{
-	name:     "qwen2_moe",
-	hf:       []string{"qwen2_moe"},
-	gguf:     []string{"qwen2moe"},
-	hfNames:  expertNames,
-	defaults: map[string]any{"num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632},
+	name:    "qwen2_moe",
+	hf:      []string{"qwen2_moe"},
+	gguf:    []string{"qwen2moe"},
+	hfNames: expertNames,
+	defaults: map[string]any{
+		"num_experts":                     60,
+		"num_experts_per_tok":             4,
+		"moe_intermediate_size":           1408,
+		"shared_expert_intermediate_size": 5632,
+	},
 	spec: func(c *config) *model {
 		m := c.base()
 		m.tied = c.tieKey(false)

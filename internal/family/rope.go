@@ -143,7 +143,13 @@ func (c *config) hfScaling(r *config, p *ropeParams) {
 	case "llama3":
 		p.lowFreq, p.highFreq = r.positive("low_freq_factor", 1), r.positive("high_freq_factor", 4)
 		if p.factor <= 0 || p.original <= 0 || p.lowFreq >= p.highFreq {
-			c.fail("llama3 rope with factor %v, original length %v, frequency factors %v and %v", p.factor, p.original, p.lowFreq, p.highFreq)
+			c.fail(
+				"llama3 rope with factor %v, original length %v, frequency factors %v and %v",
+				p.factor,
+				p.original,
+				p.lowFreq,
+				p.highFreq,
+			)
 		}
 	case "yarn":
 		p.attentionFactor = r.floatOr("attention_factor", 0)
@@ -167,9 +173,9 @@ func (c *config) floats(key string) []float64 {
 	return out
 }
 
-// frequencies computes the table. Like the reference it rounds to float32 wherever that computes in float32, so that large
-// positions turn by the angles that the model was trained with: one unit in the last place more is visible in the logits
-// after some hundred positions.
+// frequencies computes the table. Like the reference it rounds to float32 wherever that computes in float32, so that
+// large positions turn by the angles that the model was trained with: one unit in the last place more is visible in the
+// logits after some hundred positions.
 func (c *config) frequencies(p ropeParams, rotated int) (freqs, long []float64, scale float64) {
 	if p.kind == "dynamic" {
 		p.theta = c.dynamicTheta(p, rotated)
@@ -207,8 +213,8 @@ func (c *config) frequencies(p ropeParams, rotated int) (freqs, long []float64, 
 	return freqs, long, scale
 }
 
-// dynamicTheta is the base for the positions that the model is loaded for: beyond its maximum it grows with them, so that
-// the lowest frequency turns as far as before (NTK scaling). Like the reference it computes in float32.
+// dynamicTheta is the base for the positions that the model is loaded for: beyond its maximum it grows with them, so
+// that the lowest frequency turns as far as before (NTK scaling). Like the reference it computes in float32.
 func (c *config) dynamicTheta(p ropeParams, rotated int) float64 {
 	positions := float64(c.limit)
 	if positions <= p.max {
@@ -254,7 +260,13 @@ func (c *config) yarnFrequencies(p ropeParams, freqs, powers []float64) float64 
 		p.factor = p.max / p.original
 	}
 	if p.factor <= 0 || p.original <= 0 || p.betaFast <= 0 || p.betaSlow <= 0 {
-		c.fail("yarn rope with factor %v, original length %v, betas %v and %v", p.factor, p.original, p.betaFast, p.betaSlow)
+		c.fail(
+			"yarn rope with factor %v, original length %v, betas %v and %v",
+			p.factor,
+			p.original,
+			p.betaFast,
+			p.betaSlow,
+		)
 	}
 	n := float64(2 * len(freqs))
 	pairAt := func(rotations float64) float64 {
@@ -283,13 +295,19 @@ func (c *config) yarnFrequencies(p ropeParams, freqs, powers []float64) float64 
 	return mscaleOf(p.factor, 1)
 }
 
-// longFrequencies divides each frequency by its own factor (LongRoPE, arXiv 2402.13753): one of the short list in freqs,
-// and one of the long list in what it returns, for sequences longer than those of pretraining. As in the reference, the
-// sequence decides, not what the model is loaded for; without room for such a sequence there is no long list.
+// longFrequencies divides each frequency by its own factor (LongRoPE, arXiv 2402.13753): one of the short list in
+// freqs, and one of the long list in what it returns, for sequences longer than those of pretraining. As in the
+// reference, the sequence decides, not what the model is loaded for; without room for such a sequence there is no long
+// list.
 func (c *config) longFrequencies(p ropeParams, freqs, powers []float64) (long []float64, scale float64) {
 	divide := func(out, factors []float64) {
 		if len(factors) != len(freqs) || p.original <= 1 {
-			c.fail("longrope with %d factors for %d frequencies, original length %v", len(factors), len(freqs), p.original)
+			c.fail(
+				"longrope with %d factors for %d frequencies, original length %v",
+				len(factors),
+				len(freqs),
+				p.original,
+			)
 		}
 		for j, f := range factors {
 			if !(f > 0) {

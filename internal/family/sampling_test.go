@@ -85,8 +85,8 @@ func check(t *testing.T, path string, want Sampling) {
 	}
 }
 
-// TestDefaultSampling holds who is asked how to draw, in order: the checkpoint, the makers of the base model by architecture and
-// name, Baleen. Who names a temperature has the last word.
+// TestDefaultSampling holds who is asked how to draw, in order: the checkpoint, the makers of the base model by
+// architecture and name, Baleen. Who names a temperature has the last word.
 func TestDefaultSampling(t *testing.T) {
 	for _, test := range []struct {
 		name, kind, model, config string

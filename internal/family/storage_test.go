@@ -95,7 +95,11 @@ func TestFP8(t *testing.T) {
 func TestMLX(t *testing.T) {
 	a, b := load(t, "gpt_oss"), load(t, "gpt_oss")
 	own := "model.layers.1.self_attn.k_proj"
-	a.config["quantization"] = map[string]any{"bits": 4, "group_size": 32, own: map[string]any{"bits": 8, "group_size": 64}}
+	a.config["quantization"] = map[string]any{
+		"bits":       4,
+		"group_size": 32,
+		own:          map[string]any{"bits": 8, "group_size": 64},
+	}
 	a.config["quantization_config"] = a.config["quantization"]
 	for i, name := range a.matrices() {
 		base := strings.TrimSuffix(name, ".weight")
@@ -127,7 +131,8 @@ func TestMLX(t *testing.T) {
 	sameLogits(t, a, b)
 }
 
-// TestMXFP4 stores gpt-oss's experts as the published checkpoints do, and compares with decoded values in the plain layout.
+// TestMXFP4 stores gpt-oss's experts as the published checkpoints do, and compares with decoded values in the plain
+// layout.
 func TestMXFP4(t *testing.T) {
 	a, b := load(t, "gpt_oss"), load(t, "gpt_oss")
 	a.config["quantization_config"] = map[string]any{"quant_method": "mxfp4"}
@@ -161,7 +166,11 @@ func TestMXFP4(t *testing.T) {
 			}
 		}
 		delete(a.tensors, name)
-		a.tensors[name+"_blocks"] = safetensors.Entry{DType: "U8", Shape: []int{experts, rows, k / 32, 16}, Data: blocks}
+		a.tensors[name+"_blocks"] = safetensors.Entry{
+			DType: "U8",
+			Shape: []int{experts, rows, k / 32, 16},
+			Data:  blocks,
+		}
 		a.tensors[name+"_scales"] = safetensors.Entry{DType: "U8", Shape: []int{experts, rows, k / 32}, Data: scales}
 		b.tensors[name] = float32Entry(shape, turned)
 	}

@@ -321,8 +321,18 @@ func (s *hfSource) mxfp4(name string, blocks *safetensors.Tensor, scalesName str
 		fail("family: tensor %q has no %q", blocks.Name, scalesName)
 	}
 	n := len(blocks.Shape)
-	if n < 3 || blocks.Shape[n-1] != 16 || blocks.DType != "U8" || scales.DType != "U8" || blocks.Size() != 16*scales.Size() || blocks.Size() == 0 {
-		fail("family: tensors %q %s%v and %q %s%v are not MXFP4", blocks.Name, blocks.DType, blocks.Shape, scales.Name, scales.DType, scales.Shape)
+	if n < 3 || blocks.Shape[n-1] != 16 || blocks.DType != "U8" || scales.DType != "U8" ||
+		blocks.Size() != 16*scales.Size() ||
+		blocks.Size() == 0 {
+		fail(
+			"family: tensors %q %s%v and %q %s%v are not MXFP4",
+			blocks.Name,
+			blocks.DType,
+			blocks.Shape,
+			scales.Name,
+			scales.DType,
+			scales.Shape,
+		)
 	}
 	shape := append(slices.Clone(blocks.Shape[:n-2]), blocks.Shape[n-2]*32)
 	return repack(name, shape, blocks, scales)

@@ -42,7 +42,12 @@ func load(t *testing.T, name string) *variant {
 	}
 	defer set.Close()
 	for _, s := range set.Tensors() {
-		v.tensors[s.Name] = safetensors.Entry{Name: s.Name, DType: s.DType, Shape: s.Shape, Data: bytes.Clone(s.Bytes())}
+		v.tensors[s.Name] = safetensors.Entry{
+			Name:  s.Name,
+			DType: s.DType,
+			Shape: s.Shape,
+			Data:  bytes.Clone(s.Bytes()),
+		}
 	}
 	return v
 }
@@ -104,7 +109,8 @@ func float32Entry(shape []int, values []float32) safetensors.Entry {
 	return safetensors.Entry{DType: "F32", Shape: shape, Data: data}
 }
 
-// TestSpellings changes how configurations and tensors are written, not what they say: the logits stay those of the golden.
+// TestSpellings changes how configurations and tensors are written, not what they say: the logits stay those of the
+// golden.
 func TestSpellings(t *testing.T) {
 	flat := func(v *variant) { // the spelling before rope_parameters
 		p := v.config["rope_parameters"].(map[string]any)
@@ -207,14 +213,20 @@ func stackExperts(v *variant) {
 			if _, ok := v.tensors[e+".gate_proj.weight"]; !ok {
 				break
 			}
-			gateUp = append(append(gateUp, v.tensors[e+".gate_proj.weight"].Data...), v.tensors[e+".up_proj.weight"].Data...)
+			gateUp = append(
+				append(gateUp, v.tensors[e+".gate_proj.weight"].Data...),
+				v.tensors[e+".up_proj.weight"].Data...)
 			down = append(down, v.tensors[e+".down_proj.weight"].Data...)
 			for _, p := range []string{"gate", "up", "down"} {
 				delete(v.tensors, e+"."+p+"_proj.weight")
 			}
 		}
 		hidden, width := int(v.config["hidden_size"].(float64)), int(v.config["moe_intermediate_size"].(float64))
-		v.tensors[prefix+"gate_up_proj"] = safetensors.Entry{DType: "BF16", Shape: []int{n, 2 * width, hidden}, Data: gateUp}
+		v.tensors[prefix+"gate_up_proj"] = safetensors.Entry{
+			DType: "BF16",
+			Shape: []int{n, 2 * width, hidden},
+			Data:  gateUp,
+		}
 		v.tensors[prefix+"down_proj"] = safetensors.Entry{DType: "BF16", Shape: []int{n, hidden, width}, Data: down}
 	}
 }
@@ -252,7 +264,11 @@ func likeMLX(v *variant) {
 				delete(v.tensors, name)
 			}
 			if n > 0 {
-				v.tensors[prefix+"switch_mlp."+p+".weight"] = safetensors.Entry{DType: "BF16", Shape: append([]int{n}, shape...), Data: data}
+				v.tensors[prefix+"switch_mlp."+p+".weight"] = safetensors.Entry{
+					DType: "BF16",
+					Shape: append([]int{n}, shape...),
+					Data:  data,
+				}
 			}
 		}
 	}
@@ -296,8 +312,8 @@ func smallGGUF() *config {
 	}}
 }
 
-// TestGemmaGGUFDefaults: the first Gemma 2 files do not name the caps that the model was trained with, and Gemma 3 files
-// without a window have one rotary table for all layers.
+// TestGemmaGGUFDefaults: the first Gemma 2 files do not name the caps that the model was trained with, and Gemma 3
+// files without a window have one rotary table for all layers.
 func TestGemmaGGUFDefaults(t *testing.T) {
 	m := gemma2.spec(smallGGUF())
 	if a := m.layers[0].mix.(*attention); m.logitCap != 30 || a.cap != 50 || a.window != 4096 {
@@ -366,7 +382,11 @@ func TestRecurrentLayers(t *testing.T) {
 		{[]any{int64(1), int64(0)}, ""},
 		{"all", ""},
 	} {
-		c := &config{gguf: true, used: map[string]bool{}, values: map[string]any{"attention.recurrent_layers": test.value}}
+		c := &config{
+			gguf:   true,
+			used:   map[string]bool{},
+			values: map[string]any{"attention.recurrent_layers": test.value},
+		}
 		got := ""
 		err := func() (err error) {
 			defer catch(&err)
@@ -486,16 +506,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestLongRopeFollowsTheSequence: the factors are chosen by how long a sequence is, as in the reference, and not by what
-// the model is loaded for.
+// TestLongRopeFollowsTheSequence: the factors are chosen by how long a sequence is, as in the reference, and not by
+// what the model is loaded for.
 func TestLongRopeFollowsTheSequence(t *testing.T) {
 	dir := filepath.Join("testdata", "goldens", "phi3_longrope")
-	short, long, whole := lower(t, dir, Options{Context: 32}), lower(t, dir, Options{Context: 33}), lower(t, dir, Options{})
+	short, long, whole := lower(
+		t,
+		dir,
+		Options{Context: 32},
+	), lower(
+		t,
+		dir,
+		Options{Context: 33},
+	), lower(
+		t,
+		dir,
+		Options{},
+	)
 	r, w := long.Ropes[0], whole.Ropes[0]
 	if s := short.Ropes[0]; s.Long != nil || short.LongFrom != 0 || !slices.Equal(s.InvFreq, r.InvFreq) {
 		t.Errorf("for 32 positions %v, from %d on %v; for 33 %v", s.InvFreq, short.LongFrom, s.Long, r.InvFreq)
 	}
-	if long.LongFrom != 32 || whole.LongFrom != 32 || !slices.Equal(r.InvFreq, w.InvFreq) || !slices.Equal(r.Long, w.Long) || !(r.InvFreq[1] > r.Long[1]) {
+	if long.LongFrom != 32 || whole.LongFrom != 32 || !slices.Equal(r.InvFreq, w.InvFreq) ||
+		!slices.Equal(r.Long, w.Long) ||
+		!(r.InvFreq[1] > r.Long[1]) {
 		t.Errorf("for 33 positions %+v from %d on, for all %+v from %d on", r, long.LongFrom, w, whole.LongFrom)
 	}
 	ids := make([]int32, 33)

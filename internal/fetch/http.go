@@ -92,7 +92,12 @@ type answer struct {
 }
 
 // get asks for a URL. Where reached is nil or false, the server must show a sign of life within ReachTimeout.
-func (f *Fetcher) get(ctx context.Context, address, token string, header map[string]string, reached *atomic.Bool) (*answer, error) {
+func (f *Fetcher) get(
+	ctx context.Context,
+	address, token string,
+	header map[string]string,
+	reached *atomic.Bool,
+) (*answer, error) {
 	a := &answer{stall: orDefault(f.StallTimeout, stallTimeout)}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
 	reach := orDefault(f.ReachTimeout, reachTimeout)
@@ -167,7 +172,12 @@ func (a *answer) Read(b []byte) (int, error) {
 const maxReply = 32 << 20
 
 // getJSON asks an interface and decodes its answer.
-func (f *Fetcher) getJSON(ctx context.Context, address, token string, header map[string]string, into any) (http.Header, error) {
+func (f *Fetcher) getJSON(
+	ctx context.Context,
+	address, token string,
+	header map[string]string,
+	into any,
+) (http.Header, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*orDefault(f.StallTimeout, stallTimeout), errTrickle)
 	defer cancel()
 	a, err := f.get(ctx, address, token, header, nil)

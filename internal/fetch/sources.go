@@ -116,7 +116,11 @@ func (f *Fetcher) hubError(src store.HFRepo, token string, err error) error {
 		return err
 	case s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden:
 		if token == "" {
-			return final("%s is not there, private or gated: accept its terms on its page and set HF_TOKEN: %w", src.Repo, s)
+			return final(
+				"%s is not there, private or gated: accept its terms on its page and set HF_TOKEN: %w",
+				src.Repo,
+				s,
+			)
 		}
 		return final("HF_TOKEN does not give access to %s: %w", src.Repo, s)
 	case s.Code == http.StatusNotFound:
@@ -220,7 +224,12 @@ func chooseStem(src store.HFRepo, groups map[string][]hubFile) (string, error) {
 				return found[0], nil
 			}
 		}
-		return "", fmt.Errorf("%s has several models: name one of them, as %s:QUANTIZATION: %s", src.Repo, src.Repo, short(stems))
+		return "", fmt.Errorf(
+			"%s has several models: name one of them, as %s:QUANTIZATION: %s",
+			src.Repo,
+			src.Repo,
+			short(stems),
+		)
 	}
 	want := ggufStem(src.Pick)
 	for _, s := range stems {

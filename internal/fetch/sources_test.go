@@ -63,7 +63,8 @@ func (h *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/api/models/org/repo/revision/"):
-		if rev := strings.TrimPrefix(r.URL.Path, "/api/models/org/repo/revision/"); rev != "main" && rev != "v1.0" && rev != commit {
+		if rev := strings.TrimPrefix(r.URL.Path, "/api/models/org/repo/revision/"); rev != "main" && rev != "v1.0" &&
+			rev != commit {
 			http.NotFound(w, r)
 			return
 		}
@@ -121,8 +122,12 @@ func folder(t *testing.T, dir string) map[string]string {
 
 func TestRepositoryOfGGUF(t *testing.T) {
 	files := map[string][]byte{
-		"README.md": []byte("x"), "m-Q8_0.gguf": content(900), "m-Q4_K_M.gguf": content(700), "m-UD-Q4_K_XL.gguf": content(600),
-		"mmproj-F16.gguf": content(10), "big/m-BF16-00001-of-00002.gguf": content(500), "big/m-BF16-00002-of-00002.gguf": content(400),
+		"README.md": []byte(
+			"x",
+		), "m-Q8_0.gguf": content(900), "m-Q4_K_M.gguf": content(700), "m-UD-Q4_K_XL.gguf": content(600),
+		"mmproj-F16.gguf": content(
+			10,
+		), "big/m-BF16-00001-of-00002.gguf": content(500), "big/m-BF16-00002-of-00002.gguf": content(400),
 	}
 	for address, want := range map[string][]string{
 		"org/repo":                                     {"m-Q4_K_M.gguf"},
@@ -140,7 +145,8 @@ func TestRepositoryOfGGUF(t *testing.T) {
 			f, _ := newFetcher(t, (&fakeHub{t: t, files: files, pages: 2}).ServeHTTP)
 			path, err := f.Fetch(t.Context(), repoEntry(t, address))
 			if want == nil {
-				if err == nil || !strings.Contains(err.Error(), "there") && !strings.Contains(err.Error(), "there is no") {
+				if err == nil ||
+					!strings.Contains(err.Error(), "there") && !strings.Contains(err.Error(), "there is no") {
 					t.Errorf("error %v", err)
 				}
 				if left, _ := os.ReadDir(f.Store.Models()); len(left) > 0 {
@@ -219,7 +225,8 @@ func TestRepositoriesThatLie(t *testing.T) {
 				h.OID = strings.Repeat("b", 40)
 			}
 		}}, "config.json: wrong checksum: Git's SHA-1"},
-		"no sum": {fakeHub{files: gguf, lie: func(h *hubFile) { h.LFS, h.OID = nil, "" }}, "gives no checksum for m.gguf"},
+		"no sum": {fakeHub{files: gguf, lie: func(h *hubFile) { h.LFS, h.OID = nil, "" }}, "gives no checksum for " +
+			"m.gguf"},
 		"larger": {fakeHub{files: gguf, lie: func(h *hubFile) { h.LFS.Size++ }}, "has 5000 bytes (range"},
 		"outside": {fakeHub{files: folder, lie: func(h *hubFile) {
 			if h.LFS != nil {
@@ -233,8 +240,9 @@ func TestRepositoriesThatLie(t *testing.T) {
 		}}, "config.json"},
 		"gated":     {fakeHub{files: gguf, deny: func(*http.Request) int { return 401 }}, "set HF_TOKEN"},
 		"part gone": {fakeHub{files: map[string][]byte{"m-00001-of-00003.gguf": content(10)}}, "has 1 of 00003 parts"},
-		"nothing":   {fakeHub{files: map[string][]byte{"README.md": content(10)}}, "neither GGUF files nor config.json"},
-		"not JSON":  {fakeHub{files: map[string][]byte{}, deny: func(*http.Request) int { return 200 }}, "does not answer as expected"},
+		"nothing": {fakeHub{files: map[string][]byte{"README.md": content(10)}}, "neither GGUF files nor " +
+			"config.json"},
+		"not JSON": {fakeHub{files: map[string][]byte{}, deny: func(*http.Request) int { return 200 }}, "does not answer as expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := newFetcher(t, tc.hub.ServeHTTP)
@@ -268,10 +276,30 @@ func TestOllamaRegistry(t *testing.T) {
 		sum := sha256.Sum256(data)
 		digest := "sha256:" + hex.EncodeToString(sum[:])
 		blobs[digest] = data
-		return fmt.Sprintf(`{"mediaType":"application/vnd.ollama.image.%s","digest":%q,"size":%d}`, kind, digest, len(data))
+		return fmt.Sprintf(
+			`{"mediaType":"application/vnd.ollama.image.%s","digest":%q,"size":%d}`,
+			kind,
+			digest,
+			len(data),
+		)
 	}
-	good := `{"schemaVersion":2,"layers":[` + layer("model", weights) + "," + layer("template", template) + "," + layer("license", licence) +
-		"," + layer("system", []byte("Be brief.")) + "," + layer("params", []byte(`{"stop":["x"]}`)) + "]}"
+	good := `{"schemaVersion":2,"layers":[` + layer(
+		"model",
+		weights,
+	) + "," + layer(
+		"template",
+		template,
+	) + "," + layer(
+		"license",
+		licence,
+	) +
+		"," + layer(
+		"system",
+		[]byte("Be brief."),
+	) + "," + layer(
+		"params",
+		[]byte(`{"stop":["x"]}`),
+	) + "]}"
 	manifest := good
 	cdn := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serve(blobs[strings.TrimPrefix(r.URL.Path, "/")])(w, r)
@@ -294,10 +322,14 @@ func TestOllamaRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := folder(t, filepath.Dir(path))
-	if got["model.gguf"] != string(weights) || got["template.ollama"] != string(template) || got["LICENSE"] != string(licence) || len(got) != 6 {
+	if got["model.gguf"] != string(weights) || got["template.ollama"] != string(template) ||
+		got["LICENSE"] != string(licence) ||
+		len(got) != 6 {
 		t.Errorf("%d files", len(got))
 	}
-	if m, ok := f.Store.Find("tiny:1b"); !ok || m.Path != path || m.System != "Be brief." || m.Template != string(template) || fmt.Sprint(m.Params["stop"]) != "[x]" {
+	if m, ok := f.Store.Find("tiny:1b"); !ok || m.Path != path || m.System != "Be brief." ||
+		m.Template != string(template) ||
+		fmt.Sprint(m.Params["stop"]) != "[x]" {
 		t.Errorf("found %+v", m) // as in Ollama's own store
 	}
 	for want, text := range map[string]string{
@@ -316,7 +348,8 @@ func TestOllamaRegistry(t *testing.T) {
 			t.Errorf("%s: error %v", want, err)
 		}
 	}
-	if _, err := f.Fetch(t.Context(), repoEntry(t, "tiny:2b")); err == nil || !strings.Contains(err.Error(), "the registry has no ollama:tiny:2b") {
+	if _, err := f.Fetch(t.Context(), repoEntry(t, "tiny:2b")); err == nil ||
+		!strings.Contains(err.Error(), "the registry has no ollama:tiny:2b") {
 		t.Errorf("error %v", err)
 	}
 }

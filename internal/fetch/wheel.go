@@ -156,7 +156,8 @@ func records(files []*zip.File) (map[string]string, error) {
 				continue
 			}
 			if b64, ok := strings.CutPrefix(row[1], "sha256="); ok {
-				if b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(b64, "=")); err == nil && len(b) == 32 {
+				if b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(b64, "=")); err == nil &&
+					len(b) == 32 {
 					out[row[0]] = hex.EncodeToString(b)
 				}
 			}

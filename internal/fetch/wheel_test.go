@@ -47,7 +47,9 @@ func modelWheel(t *testing.T, files map[string][]byte, record func(name, sum str
 
 func TestModelInAPackage(t *testing.T) {
 	files := map[string][]byte{
-		"pkg/__init__.py": []byte("raise SystemExit"), "pkg/model/config.json": []byte("{}"), "pkg/model/model.safetensors": content(3000),
+		"pkg/__init__.py": []byte(
+			"raise SystemExit",
+		), "pkg/model/config.json": []byte("{}"), "pkg/model/model.safetensors": content(3000),
 		"pkg/model/1_Pooling/config.json": []byte("{ }"), "pkg/model/run.py": []byte("x"),
 	}
 	f, _ := newFetcher(t, nil)

@@ -64,8 +64,8 @@ var splitName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)
 // maxShards bounds the files of one model; the name's five digits would allow more than a process may open.
 const maxShards = 1024
 
-// Open opens the model at path. If the file is one of several shards, any of them, all are opened; they must lie side by
-// side under the names that the format prescribes (PREFIX-00001-of-00003.gguf).
+// Open opens the model at path. If the file is one of several shards, any of them, all are opened; they must lie side
+// by side under the names that the format prescribes (PREFIX-00001-of-00003.gguf).
 func Open(path string) (*File, error) {
 	first, err := openShard(path)
 	if err != nil {
@@ -94,8 +94,8 @@ func Open(path string) (*File, error) {
 	return OpenShards(paths)
 }
 
-// OpenShards opens a split model whose files are listed in order, under whatever names. One path that is not a shard is a
-// whole model.
+// OpenShards opens a split model whose files are listed in order, under whatever names. One path that is not a shard is
+// a whole model.
 func OpenShards(paths []string) (*File, error) {
 	if len(paths) == 0 || len(paths) > maxShards {
 		return nil, fmt.Errorf("gguf: %d shards: from 1 to %d are possible", len(paths), maxShards)
@@ -118,7 +118,16 @@ func OpenShards(paths []string) (*File, error) {
 			return fail(fmt.Errorf("%w (in %s)", err, path))
 		}
 		if max(count, 1) != len(paths) || no != i {
-			return fail(fmt.Errorf("gguf: %s says it is shard %d of %d, expected shard %d of %d", path, no+1, max(count, 1), i+1, len(paths)))
+			return fail(
+				fmt.Errorf(
+					"gguf: %s says it is shard %d of %d, expected shard %d of %d",
+					path,
+					no+1,
+					max(count, 1),
+					i+1,
+					len(paths),
+				),
+			)
 		}
 	}
 	return assemble(shards)
@@ -137,7 +146,12 @@ func (s *shard) split() (no, count int, err error) {
 		return 0, int(c), nil
 	}
 	if !ok1 || !ok2 || !hasNo || c > maxShards || n >= c {
-		return 0, 0, fmt.Errorf("gguf: the keys %s and %s do not name a shard of up to %d", keySplitNo, keySplitCount, maxShards)
+		return 0, 0, fmt.Errorf(
+			"gguf: the keys %s and %s do not name a shard of up to %d",
+			keySplitNo,
+			keySplitCount,
+			maxShards,
+		)
 	}
 	return int(n), int(c), nil
 }
@@ -157,15 +171,22 @@ func assemble(shards []*shard) (*File, error) {
 	for _, s := range shards {
 		for _, t := range s.tensors {
 			if old, ok := f.byName[t.Name]; ok {
-				return nil, errors.Join(fmt.Errorf("gguf: tensor %q is in %s and in %s", t.Name, old.Path(), t.Path()), f.Close())
+				return nil, errors.Join(
+					fmt.Errorf("gguf: tensor %q is in %s and in %s", t.Name, old.Path(), t.Path()),
+					f.Close(),
+				)
 			}
 			f.byName[t.Name] = t
 			f.tensors = append(f.tensors, t)
 		}
 	}
 	if want, ok := f.Uint(keySplitTensors); ok && len(shards) > 1 && want != uint64(len(f.tensors)) {
-		err := fmt.Errorf("gguf: the shards hold %d tensors, %s says %s: a shard belongs to another model, fetch them again",
-			len(f.tensors), keySplitTensors, strconv.FormatUint(want, 10))
+		err := fmt.Errorf(
+			"gguf: the shards hold %d tensors, %s says %s: a shard belongs to another model, fetch them again",
+			len(f.tensors),
+			keySplitTensors,
+			strconv.FormatUint(want, 10),
+		)
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -255,9 +276,9 @@ func (f *File) Floats(key string) ([]float32, bool) { return f.values[key].Float
 // Bools returns the array of booleans under key.
 func (f *File) Bools(key string) ([]bool, bool) { return f.values[key].Bools() }
 
-// IntsOrInt returns n integers from key: an array of exactly n, or one integer n times. Many keys may be either, one value
-// for the model or one per layer. A boolean counts as 0 or 1. The error says what was found instead; it wraps ErrMissing
-// if the key is not there.
+// IntsOrInt returns n integers from key: an array of exactly n, or one integer n times. Many keys may be either, one
+// value for the model or one per layer. A boolean counts as 0 or 1. The error says what was found instead; it wraps
+// ErrMissing if the key is not there.
 func (f *File) IntsOrInt(key string, n int) ([]int64, error) {
 	v, ok := f.values[key]
 	if !ok {

@@ -11,8 +11,8 @@ var removedTypes = map[uint32]string{
 	4: "Q4_2", 5: "Q4_3", 31: "Q4_0_4_4", 32: "Q4_0_4_8", 33: "Q4_0_8_8", 36: "IQ4_NL_4_4", 37: "IQ4_NL_4_8", 38: "IQ4_NL_8_8",
 }
 
-// forkTypes names the formats that only the ik_llama.cpp fork has. It stores each format also with its rows interleaved,
-// under the same number plus 200.
+// forkTypes names the formats that only the ik_llama.cpp fork has. It stores each format also with its rows
+// interleaved, under the same number plus 200.
 var forkTypes = map[uint32]string{
 	97: "Q8_0_X4", 98: "Q8_1_X4", 99: "Q8_2_X4",
 	133: "Q6_0", 134: "IQ1_BN", 135: "IQ2_BN", 136: "Q8_K64", 137: "IQ2_K", 138: "IQ3_K", 139: "IQ4_K", 140: "IQ5_K", 141: "IQ6_K",

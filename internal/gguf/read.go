@@ -80,7 +80,12 @@ func (r *reader) left() int { return len(r.b) - r.off }
 // take returns the next n bytes. what names them in the error.
 func (r *reader) take(n uint64, what string) ([]byte, error) {
 	if n > uint64(r.left()) {
-		return nil, fmt.Errorf("gguf: %s ends %s bytes past the file: %w", what, thousands(n-uint64(r.left())), ErrTruncated)
+		return nil, fmt.Errorf(
+			"gguf: %s ends %s bytes past the file: %w",
+			what,
+			thousands(n-uint64(r.left())),
+			ErrTruncated,
+		)
 	}
 	b := r.b[r.off : r.off+int(n)]
 	r.off += int(n)
@@ -128,7 +133,12 @@ func (s *shard) parse(b []byte) error {
 	if v, ok := s.values[keyAlignment]; ok {
 		a, _ := v.Uint()
 		if v.Type != Uint32 || a == 0 || a&(a-1) != 0 || a > maxAlignment {
-			return fmt.Errorf("gguf: key %q is %s, expected a uint32 that is a power of two up to %s", keyAlignment, v.describe(), thousands(maxAlignment))
+			return fmt.Errorf(
+				"gguf: key %q is %s, expected a uint32 that is a power of two up to %s",
+				keyAlignment,
+				v.describe(),
+				thousands(maxAlignment),
+			)
 		}
 		s.alignment = int(a)
 	}
@@ -147,7 +157,10 @@ func (s *shard) parseStart(r *reader) (nTensors, nKeys uint64, err error) {
 		return 0, 0, err
 	}
 	if !bytes.Equal(magic, []byte("GGUF")) {
-		if slices.ContainsFunc([]string{"lmgg", "fmgg", "tjgg", "algg"}, func(old string) bool { return string(magic) == old }) {
+		if slices.ContainsFunc(
+			[]string{"lmgg", "fmgg", "tjgg", "algg"},
+			func(old string) bool { return string(magic) == old },
+		) {
 			return 0, 0, errors.New("gguf: this is a GGML file from before GGUF: fetch the model as GGUF")
 		}
 		return 0, 0, fmt.Errorf("gguf: the file starts with %q, not with \"GGUF\": it is no model file", magic)
@@ -157,7 +170,10 @@ func (s *shard) parseStart(r *reader) (nTensors, nKeys uint64, err error) {
 	case err != nil:
 		return 0, 0, err
 	case s.version&0xffff == 0 && s.version != 0:
-		return 0, 0, fmt.Errorf("gguf: the file is big-endian (version %d): convert it to little-endian first", bits.ReverseBytes32(s.version))
+		return 0, 0, fmt.Errorf(
+			"gguf: the file is big-endian (version %d): convert it to little-endian first",
+			bits.ReverseBytes32(s.version),
+		)
 	case s.version != 2 && s.version != 3:
 		return 0, 0, fmt.Errorf("gguf: version %d is not supported, 2 and 3 are", s.version)
 	}
@@ -242,7 +258,12 @@ func (r *reader) array(what string, depth int) (Value, error) {
 		return Value{}, fmt.Errorf("gguf: %s is an array of %v, which does not exist", what, v.Elem)
 	}
 	if n > maxArray {
-		return Value{}, fmt.Errorf("gguf: %s has %s elements, at most %s are allowed", what, thousands(n), thousands(maxArray))
+		return Value{}, fmt.Errorf(
+			"gguf: %s has %s elements, at most %s are allowed",
+			what,
+			thousands(n),
+			thousands(maxArray),
+		)
 	}
 	v.entries = int(n)
 	switch v.Elem {
@@ -350,7 +371,12 @@ func (t *Tensor) parse(r *reader, alignment int) error {
 			return err
 		}
 		if d < 1 || d > uint64(math.MaxInt/elements) {
-			return fmt.Errorf("gguf: tensor %q: dimension %d is %d: sizes must be positive and their product must fit", t.Name, i, d)
+			return fmt.Errorf(
+				"gguf: tensor %q: dimension %d is %d: sizes must be positive and their product must fit",
+				t.Name,
+				i,
+				d,
+			)
 		}
 		t.Dims[i] = int(d)
 		elements *= int(d)
@@ -360,7 +386,11 @@ func (t *Tensor) parse(r *reader, alignment int) error {
 		return err
 	}
 	if t.Type = quant.Type(id); !t.Type.Known() {
-		return fmt.Errorf("gguf: tensor %q has the format %s: use a file in a format of llama.cpp such as Q4_K_M", t.Name, foreignType(id))
+		return fmt.Errorf(
+			"gguf: tensor %q has the format %s: use a file in a format of llama.cpp such as Q4_K_M",
+			t.Name,
+			foreignType(id),
+		)
 	}
 	row, err := t.Type.RowBytes(t.Dims[0])
 	if err != nil {
@@ -376,7 +406,12 @@ func (t *Tensor) parse(r *reader, alignment int) error {
 		return err
 	}
 	if off%uint64(alignment) != 0 {
-		return fmt.Errorf("gguf: tensor %q starts at %d, which is not a multiple of the alignment %d", t.Name, off, alignment)
+		return fmt.Errorf(
+			"gguf: tensor %q starts at %d, which is not a multiple of the alignment %d",
+			t.Name,
+			off,
+			alignment,
+		)
 	}
 	if off > math.MaxInt-maxAlignment {
 		return fmt.Errorf("gguf: tensor %q starts at %s: %w", t.Name, thousands(off), ErrTruncated)

@@ -18,8 +18,8 @@ import (
 	"github.com/baleenrun/baleen/internal/quant"
 )
 
-// raw builds files by hand, so that they can be wrong in every way. Arguments are what binary.Append takes, and strings,
-// which get their length in front.
+// raw builds files by hand, so that they can be wrong in every way. Arguments are what binary.Append takes, and
+// strings, which get their length in front.
 func raw(parts ...any) []byte {
 	var b []byte
 	for _, p := range parts {
@@ -79,16 +79,92 @@ var cases = []struct {
 	{"one tensor", file(18, start(1, 0), entry("t", quant.Q4_0, 0, 32)), ""},
 	{"version 2", file(4, []byte("GGUF"), u(2), q(1), q(0), entry("t", quant.F32, 0, 1)), ""},
 	{"two tensors out of order", file(36, start(2, 0), entry("b", quant.F32, 32, 1), entry("a", quant.F32, 0, 8)), ""},
-	{"every scalar", raw(start(0, 12), "a", u(Uint8), uint8(1), "b", u(Int8), int8(-1), "c", u(Uint16), uint16(2), "d", u(Int16), int16(-2),
-		"e", u(Uint32), u(3), "f", u(Int32), int32(-3), "g", u(Float32), float32(0.5), "h", u(Bool), true, "i", u(String), "text",
-		"j", u(Uint64), q(4), "k", u(Int64), int64(-4), "l", u(Float64), 0.25), ""},
-	{"arrays", raw(start(0, 3), "s", u(Array), u(String), q(3), "a", "", "ccc", "n", u(Array), u(Int16), q(2), int16(-1), int16(5),
-		"b", u(Array), u(Bool), q(2), true, false), ""},
+	{
+		"every scalar",
+		raw(
+			start(0, 12),
+			"a",
+			u(Uint8),
+			uint8(1),
+			"b",
+			u(Int8),
+			int8(-1),
+			"c",
+			u(Uint16),
+			uint16(2),
+			"d",
+			u(Int16),
+			int16(-2),
+			"e",
+			u(Uint32),
+			u(3),
+			"f",
+			u(Int32),
+			int32(-3),
+			"g",
+			u(Float32),
+			float32(0.5),
+			"h",
+			u(Bool),
+			true,
+			"i",
+			u(String),
+			"text",
+			"j",
+			u(Uint64),
+			q(4),
+			"k",
+			u(Int64),
+			int64(-4),
+			"l",
+			u(Float64),
+			0.25,
+		),
+		"",
+	},
+	{
+		"arrays",
+		raw(
+			start(0, 3),
+			"s",
+			u(Array),
+			u(String),
+			q(3),
+			"a",
+			"",
+			"ccc",
+			"n",
+			u(Array),
+			u(Int16),
+			q(2),
+			int16(-1),
+			int16(5),
+			"b",
+			u(Array),
+			u(Bool),
+			q(2),
+			true,
+			false,
+		),
+		"",
+	},
 	{"array in array", raw(start(0, 1), nest(maxDepth-1)), ""},
-	{"alignment 64", append(raw(start(1, 1), keyAlignment, u(Uint32), u(64), entry("t", quant.I8, 0, 1)), make([]byte, 64)...), ""},
+	{
+		"alignment 64",
+		append(raw(start(1, 1), keyAlignment, u(Uint32), u(64), entry("t", quant.I8, 0, 1)), make([]byte, 64)...),
+		"",
+	},
 
-	{"long element", raw(start(0, 1), "k", u(Array), u(String), q(2), "a", q(1<<40)), `element 1 of key "k" has 1,099,511,627,776 bytes`},
-	{"short element", raw(start(0, 1), "k", u(Array), u(String), q(2), "a", q(1<<10)), `element 1 of key "k" ends 1,024 bytes past the file: truncated`},
+	{
+		"long element",
+		raw(start(0, 1), "k", u(Array), u(String), q(2), "a", q(1<<40)),
+		`element 1 of key "k" has 1,099,511,627,776 bytes`,
+	},
+	{
+		"short element",
+		raw(start(0, 1), "k", u(Array), u(String), q(2), "a", q(1<<10)),
+		`element 1 of key "k" ends 1,024 bytes past the file: truncated`,
+	},
 	{"nothing", nil, "the file has 0 bytes, so it is no model file: truncated, fetch it again"},
 	{"two bytes", []byte("GG"), "the file has 2 bytes, so it is no model file"},
 	{"html", []byte("<!DOCTYPE html>"), `the file starts with "<!DO", not with "GGUF"`},
@@ -104,7 +180,11 @@ var cases = []struct {
 
 	{"key without name", raw(start(0, 1), "", u(Uint8), uint8(1)), "key 0 has no name"},
 	{"key twice", raw(start(0, 2), "a", u(Uint8), uint8(1), "a", u(Uint8), uint8(1)), `key "a" is there twice`},
-	{"key name too long", raw(start(0, 1), strings.Repeat("k", maxName+1), u(Uint8), uint8(1)), "65,536 bytes, at most 65,535"},
+	{
+		"key name too long",
+		raw(start(0, 1), strings.Repeat("k", maxName+1), u(Uint8), uint8(1)),
+		"65,536 bytes, at most 65,535",
+	},
 	{"key name past the end", raw(start(0, 1), q(100), []byte("abc")), "the name of key 0 ends 97 bytes past the file"},
 	{"value type unknown", raw(start(0, 1), "a", u(13), q(0)), `key "a" has value type 13`},
 	{"value past the end", raw(start(0, 1), "a", u(Uint64), u(0)), `key "a" ends 4 bytes past the file`},
@@ -114,9 +194,17 @@ var cases = []struct {
 	{"array too long", raw(start(0, 1), "a", u(Array), u(Uint8), q(maxArray+1)), "67,108,865 elements"},
 	{"array past the end", raw(start(0, 1), "a", u(Array), u(Uint64), q(maxArray)), "past the file"},
 	{"array of unknown", raw(start(0, 1), "a", u(Array), u(99), q(0)), "array of value type 99"},
-	{"array of bools with 3", raw(start(0, 1), "a", u(Array), u(Bool), q(2), uint8(1), uint8(3)), "element 1 is a boolean with the value 3"},
+	{
+		"array of bools with 3",
+		raw(start(0, 1), "a", u(Array), u(Bool), q(2), uint8(1), uint8(3)),
+		"element 1 is a boolean with the value 3",
+	},
 	{"strings past the end", raw(start(0, 1), "a", u(Array), u(String), q(1000)), "past the file"},
-	{"strings with a bad length", raw(start(0, 1), "a", u(Array), u(String), q(2), "abc", q(1<<40)), "at most 16,777,216"},
+	{
+		"strings with a bad length",
+		raw(start(0, 1), "a", u(Array), u(String), q(2), "abc", q(1<<40)),
+		"at most 16,777,216",
+	},
 	{"nested too deep", raw(start(0, 1), nest(maxDepth)), "more than 4 deep"},
 	{"nested very deep", raw(start(0, 1), nest(10_000)), "more than 4 deep"},
 	{"too many inner arrays", raw(start(0, 1), "a", u(Array), u(Array), q(maxNested+1)), "65,536 arrays in arrays"},
@@ -130,19 +218,43 @@ var cases = []struct {
 	{"alignment a float", raw(start(0, 1), keyAlignment, u(Float32), float32(32)), "the float32 32"},
 
 	{"tensor without name", file(4, start(1, 0), entry("", quant.F32, 0, 1), u(0)), "tensor 0 has no name"},
-	{"tensor twice", file(64, start(2, 0), entry("t", quant.F32, 0, 1), entry("t", quant.F32, 32, 1)), `tensor "t" is there twice`},
-	{"tensor name too long", file(4, start(1, 0), entry(strings.Repeat("t", maxTensor+1), quant.F32, 0, 1)), "1,025 bytes"},
+	{
+		"tensor twice",
+		file(64, start(2, 0), entry("t", quant.F32, 0, 1), entry("t", quant.F32, 32, 1)),
+		`tensor "t" is there twice`,
+	},
+	{
+		"tensor name too long",
+		file(4, start(1, 0), entry(strings.Repeat("t", maxTensor+1), quant.F32, 0, 1)),
+		"1,025 bytes",
+	},
 	{"no dimensions", file(4, start(1, 0), entry("tensor", quant.F32, 0), u(0)), "0 dimensions"},
 	{"five dimensions", file(4, start(1, 0), entry("t", quant.F32, 0, 1, 1, 1, 1, 1)), "5 dimensions"},
 	{"dimension 0", file(4, start(1, 0), entry("t", quant.F32, 0, 4, 0)), "dimension 1 is 0"},
 	{"product wraps", file(4, start(1, 0), entry("t", quant.F32, 0, 1<<32, 1<<32)), "their product must fit"},
 	{"bytes wrap", file(4, start(1, 0), entry("t", quant.F64, 0, 1, 1<<62)), "more than can be addressed"},
 	{"row wraps", file(4, start(1, 0), entry("t", quant.F64, 0, 1<<62)), "more than this machine can address"},
-	{"part of a block", file(18, start(1, 0), entry("t", quant.Q4_0, 0, 33)), "not a whole number of Q4_0 blocks of 32"},
+	{
+		"part of a block",
+		file(18, start(1, 0), entry("t", quant.Q4_0, 0, 33)),
+		"not a whole number of Q4_0 blocks of 32",
+	},
 	{"removed format", file(18, start(1, 0), entry("t", 4, 0, 32)), "Q4_2 (type 4), which GGUF no longer has"},
-	{"format of a fork", file(18, start(1, 0), entry("t", 139, 0, 32)), "IQ4_K (type 139), which only the ik_llama.cpp fork reads"},
-	{"interleaved format", file(18, start(1, 0), entry("t", 212, 0, 256)), "Q4_K with interleaved rows (type 212), which only"},
-	{"interleaved fork format", file(18, start(1, 0), entry("t", 339, 0, 256)), "IQ4_K with interleaved rows (type 339), which only"},
+	{
+		"format of a fork",
+		file(18, start(1, 0), entry("t", 139, 0, 32)),
+		"IQ4_K (type 139), which only the ik_llama.cpp fork reads",
+	},
+	{
+		"interleaved format",
+		file(18, start(1, 0), entry("t", 212, 0, 256)),
+		"Q4_K with interleaved rows (type 212), which only",
+	},
+	{
+		"interleaved fork format",
+		file(18, start(1, 0), entry("t", 339, 0, 256)),
+		"IQ4_K with interleaved rows (type 339), which only",
+	},
 	{"unknown interleaved format", file(18, start(1, 0), entry("t", 204, 0, 256)), "204, which is not known here"},
 	{"unknown format", file(18, start(1, 0), entry("t", 9999, 0, 32)), "9999, which is not known here"},
 	{"not aligned", file(64, start(1, 0), entry("t", quant.F32, 4, 1)), "not a multiple of the alignment 32"},
@@ -153,13 +265,29 @@ var cases = []struct {
 		`tensor "blk.3.attn_q.weight" ends 4,100 bytes past the file: truncated, fetch it again`,
 	},
 	{"no data at all", raw(start(1, 0), entry("t", quant.F32, 0, 1)), "past the file"},
-	{"overlap", file(64, start(2, 0), entry("a", quant.F32, 0, 9), entry("b", quant.F32, 32, 1)), `tensors "a" and "b" overlap`},
+	{
+		"overlap",
+		file(64, start(2, 0), entry("a", quant.F32, 0, 9), entry("b", quant.F32, 32, 1)),
+		`tensors "a" and "b" overlap`,
+	},
 	{"same place", file(64, start(2, 0), entry("a", quant.F32, 0, 1), entry("b", quant.F32, 0, 1)), "overlap"},
-	{"entry past the end", raw(start(1, 0), "a name of some length", u(1), q(8), u(0), u(0)), "entry of tensor \"a name of some length\" ends 4 bytes past the file"},
+	{
+		"entry past the end",
+		raw(start(1, 0), "a name of some length", u(1), q(8), u(0), u(0)),
+		"entry of tensor \"a name of some length\" ends 4 bytes past the file",
+	},
 	{"split without number", raw(start(0, 1), keySplitCount, u(Uint16), uint16(2)), "do not name a shard"},
-	{"split number too high", raw(start(0, 2), keySplitCount, u(Uint16), uint16(2), keySplitNo, u(Uint16), uint16(2)), "do not name a shard"},
+	{
+		"split number too high",
+		raw(start(0, 2), keySplitCount, u(Uint16), uint16(2), keySplitNo, u(Uint16), uint16(2)),
+		"do not name a shard",
+	},
 	{"split count a string", raw(start(0, 1), keySplitCount, u(String), "2"), "do not name a shard"},
-	{"split under another name", raw(start(0, 2), keySplitCount, u(Uint16), uint16(2), keySplitNo, u(Uint16), uint16(0)), "is shard 1 of 2 but is not named"},
+	{
+		"split under another name",
+		raw(start(0, 2), keySplitCount, u(Uint16), uint16(2), keySplitNo, u(Uint16), uint16(0)),
+		"is shard 1 of 2 but is not named",
+	},
 }
 
 func write(t testing.TB, dir, name string, data []byte) string {
@@ -281,17 +409,76 @@ func checkValue(t testing.TB, f *File, key string, v Value) {
 }
 
 func TestValues(t *testing.T) {
-	path := write(t, t.TempDir(), "m.gguf", raw(start(0, 15),
-		"u8", u(Uint8), uint8(200), "i8", u(Int8), int8(-1), "u64", u(Uint64), q(math.MaxUint64), "f32", u(Float32), float32(0.1),
-		"f64", u(Float64), 0.1, "yes", u(Bool), true, "s", u(String), "text",
-		"strs", u(Array), u(String), q(3), "a", "", "ccc",
-		"i16s", u(Array), u(Int16), q(2), int16(-7), int16(5),
-		"u64s", u(Array), u(Uint64), q(1), q(math.MaxUint64),
-		"f64s", u(Array), u(Float64), q(1), 0.1,
-		"bools", u(Array), u(Bool), q(2), true, false,
-		"none", u(Array), u(Uint32), q(0),
-		"heads", u(Uint32), u(8),
-		"nested", u(Array), u(Array), q(2), u(Uint8), q(1), uint8(1), u(String), q(1), "x"))
+	path := write(t, t.TempDir(), "m.gguf", raw(
+		start(0, 15),
+		"u8",
+		u(Uint8),
+		uint8(200),
+		"i8",
+		u(Int8),
+		int8(-1),
+		"u64",
+		u(Uint64),
+		q(math.MaxUint64),
+		"f32",
+		u(Float32),
+		float32(0.1),
+		"f64",
+		u(Float64),
+		0.1,
+		"yes",
+		u(Bool),
+		true,
+		"s",
+		u(String),
+		"text",
+		"strs",
+		u(Array),
+		u(String),
+		q(3),
+		"a",
+		"",
+		"ccc",
+		"i16s",
+		u(Array),
+		u(Int16),
+		q(2),
+		int16(-7),
+		int16(5),
+		"u64s",
+		u(Array),
+		u(Uint64),
+		q(1),
+		q(math.MaxUint64),
+		"f64s",
+		u(Array),
+		u(Float64),
+		q(1),
+		0.1,
+		"bools",
+		u(Array),
+		u(Bool),
+		q(2),
+		true,
+		false,
+		"none",
+		u(Array),
+		u(Uint32),
+		q(0),
+		"heads",
+		u(Uint32),
+		u(8),
+		"nested",
+		u(Array),
+		u(Array),
+		q(2),
+		u(Uint8),
+		q(1),
+		uint8(1),
+		u(String),
+		q(1),
+		"x",
+	))
 	f, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -381,8 +568,18 @@ func splitModel(t *testing.T, dir string, count int, total int32) []string {
 		var b bytes.Buffer
 		w := NewWriter(&b)
 		name := fmt.Sprintf("t%d", i)
-		err := errors.Join(w.Set(keySplitNo, uint16(i)), w.Set(keySplitCount, uint16(count)), w.Set(keySplitTensors, total),
-			w.Set("shard", uint32(i)), w.AddTensor(name, []int{4}, quant.I8), w.WriteTensor(name, []byte{byte(i), 1, 2, 3}), w.Close())
+		err := errors.Join(
+			w.Set(keySplitNo, uint16(i)),
+			w.Set(keySplitCount, uint16(count)),
+			w.Set(keySplitTensors, total),
+			w.Set(
+				"shard",
+				uint32(i),
+			),
+			w.AddTensor(name, []int{4}, quant.I8),
+			w.WriteTensor(name, []byte{byte(i), 1, 2, 3}),
+			w.Close(),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -430,7 +627,8 @@ func TestSplitRefuses(t *testing.T) {
 			"whole model as shard", 3, func(t *testing.T, dir string, p []string) { write(t, dir, filepath.Base(p[2]), start(0, 0)) },
 			"says it is shard 1 of 1, expected shard 3 of 3",
 		},
-		{"wrong total", 4, func(*testing.T, string, []string) {}, "the shards hold 3 tensors, split.tensors.count says 4"},
+		{"wrong total", 4, func(*testing.T, string, []string) {}, "the shards hold 3 tensors, split.tensors.count " +
+			"says 4"},
 		{"broken shard", 3, func(t *testing.T, dir string, p []string) { os.Truncate(p[2], 150) }, "truncated, fetch it again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -460,7 +658,8 @@ func TestShardsUnderOtherNames(t *testing.T) {
 		}
 		other = append(other, to)
 	}
-	if _, err := Open(other[1]); err == nil || !strings.Contains(err.Error(), "is not named PREFIX-00002-of-00002.gguf") {
+	if _, err := Open(other[1]); err == nil ||
+		!strings.Contains(err.Error(), "is not named PREFIX-00002-of-00002.gguf") {
 		t.Errorf("opening a shard by another name: %v", err)
 	}
 	f, err := OpenShards(other)
@@ -480,8 +679,16 @@ func TestSameTensorInTwoShards(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string
 	for i := range 2 {
-		paths = append(paths, write(t, dir, fmt.Sprintf("m-%05d-of-00002.gguf", i+1), file(4, start(1, 2), keySplitCount, u(Uint16), uint16(2),
-			keySplitNo, u(Uint16), uint16(i), entry("t", quant.F32, 0, 1))))
+		paths = append(
+			paths,
+			write(
+				t,
+				dir,
+				fmt.Sprintf("m-%05d-of-00002.gguf", i+1),
+				file(4, start(1, 2), keySplitCount, u(Uint16), uint16(2),
+					keySplitNo, u(Uint16), uint16(i), entry("t", quant.F32, 0, 1)),
+			),
+		)
 	}
 	if _, err := Open(paths[0]); err == nil || !strings.Contains(err.Error(), `tensor "t" is in `) {
 		t.Errorf("the same tensor in two shards: %v", err)
@@ -499,8 +706,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// TestOpenAllocatesInProportion holds opening a file, good or bad, to memory in proportion to its size, whatever counts it
-// claims.
+// TestOpenAllocatesInProportion holds opening a file, good or bad, to memory in proportion to its size, whatever counts
+// it claims.
 func TestOpenAllocatesInProportion(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range cases {
@@ -512,7 +719,13 @@ func TestOpenAllocatesInProportion(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(64<<10+16*len(c.file)); got > limit {
-			t.Errorf("%s: a file of %d bytes takes %d bytes of memory, want at most %d", c.name, len(c.file), got, limit)
+			t.Errorf(
+				"%s: a file of %d bytes takes %d bytes of memory, want at most %d",
+				c.name,
+				len(c.file),
+				got,
+				limit,
+			)
 		}
 	}
 }

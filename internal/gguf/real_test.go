@@ -9,8 +9,8 @@ import (
 	"github.com/baleenrun/baleen/internal/quant"
 )
 
-// TestRealFiles reads whole models named in BALEEN_TEST_GGUF (paths, separated by commas): it opens them, times that, and
-// decodes a row of every tensor.
+// TestRealFiles reads whole models named in BALEEN_TEST_GGUF (paths, separated by commas): it opens them, times that,
+// and decodes a row of every tensor.
 func TestRealFiles(t *testing.T) {
 	list := os.Getenv("BALEEN_TEST_GGUF")
 	if list == "" {

@@ -1,6 +1,6 @@
 // Package gguf owns the GGUF container: it reads versions 2 and 3, split files included, through a mapping, and writes
-// version 3. Files come from strangers, so every number is checked before it is used, and what is allocated is bounded by
-// the size of the file. It knows keys, values, tensors and byte ranges, not what any key or tensor means to a model.
+// version 3. Files come from strangers, so every number is checked before it is used, and what is allocated is bounded
+// by the size of the file. It knows keys, values, tensors and byte ranges, not what any key or tensor means to a model.
 package gguf
 
 import (

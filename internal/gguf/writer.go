@@ -12,9 +12,9 @@ import (
 	"github.com/baleenrun/baleen/internal/quant"
 )
 
-// Writer writes a GGUF file, version 3, in one pass: first all keys (Set) and all tensors (AddTensor), then the tensors'
-// data in the same order (WriteTensor), then Close. It holds the header in memory and never any data. After an error every
-// further call returns that error.
+// Writer writes a GGUF file, version 3, in one pass: first all keys (Set) and all tensors (AddTensor), then the
+// tensors' data in the same order (WriteTensor), then Close. It holds the header in memory and never any data. After an
+// error every further call returns that error.
 type Writer struct {
 	out       *bufio.Writer
 	alignment uint64
@@ -37,8 +37,8 @@ type declared struct {
 	size uint64
 }
 
-// NewWriter returns a Writer that writes to out, which Close leaves open. Tensors are aligned to 32 bytes unless the key
-// general.alignment is set, as a uint32, before the first tensor.
+// NewWriter returns a Writer that writes to out, which Close leaves open. Tensors are aligned to 32 bytes unless the
+// key general.alignment is set, as a uint32, before the first tensor.
 func NewWriter(out io.Writer) *Writer {
 	return &Writer{
 		out:       bufio.NewWriterSize(out, 1<<20),
@@ -77,7 +77,11 @@ func (w *Writer) Set(key string, value any) error {
 			a, ok = uint32(v.bits), true
 		}
 		if !ok || a == 0 || a&(a-1) != 0 || a > maxAlignment || len(w.tensors) > 0 {
-			return w.fail("key %q must be a uint32 that is a power of two up to %d, set before the first tensor", key, maxAlignment)
+			return w.fail(
+				"key %q must be a uint32 that is a power of two up to %d, set before the first tensor",
+				key,
+				maxAlignment,
+			)
 		}
 		w.alignment = uint64(a)
 	}
@@ -222,7 +226,12 @@ func (w *Writer) Close() error {
 		return err
 	}
 	if w.next < len(w.tensors) {
-		return w.fail("%d of %d tensors have no data, the first is %q", len(w.tensors)-w.next, len(w.tensors), w.tensors[w.next].name)
+		return w.fail(
+			"%d of %d tensors have no data, the first is %q",
+			len(w.tensors)-w.next,
+			len(w.tensors),
+			w.tensors[w.next].name,
+		)
 	}
 	if err := w.out.Flush(); err != nil {
 		return w.fail("%w", err)

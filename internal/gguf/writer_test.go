@@ -41,10 +41,17 @@ func rewrite(t testing.TB, f *File) []byte {
 
 func TestWriterRoundTrip(t *testing.T) {
 	values := map[string]any{
-		"u8": uint8(1), "i8": int8(-1), "u16": uint16(2), "i16": int16(-2), "u32": uint32(3), "i32": int32(-3), "u64": uint64(4), "i64": int64(-4),
+		"u8": uint8(
+			1,
+		), "i8": int8(-1), "u16": uint16(2), "i16": int16(-2), "u32": uint32(3), "i32": int32(-3), "u64": uint64(4), "i64": int64(-4),
 		"f32": float32(0.5), "f64": 0.25, "yes": true, "no": false, "text": "höher", "empty": "",
-		"u8s": []uint8{1, 2}, "i8s": []int8{-1}, "u16s": []uint16{1}, "i16s": []int16{-1, 2}, "u32s": []uint32{7}, "i32s": []int32{-7, 8},
-		"u64s": []uint64{9}, "i64s": []int64{-9}, "f32s": []float32{1, 2.5}, "f64s": []float64{1, 2.5}, "bools": []bool{true, false},
+		"u8s": []uint8{
+			1,
+			2,
+		}, "i8s": []int8{-1}, "u16s": []uint16{1}, "i16s": []int16{-1, 2}, "u32s": []uint32{7}, "i32s": []int32{-7, 8},
+		"u64s": []uint64{
+			9,
+		}, "i64s": []int64{-9}, "f32s": []float32{1, 2.5}, "f64s": []float64{1, 2.5}, "bools": []bool{true, false},
 		"strs": []string{"a", "", "ccc"}, "none": []float32{}, "nostrs": []string{},
 	}
 	for _, alignment := range []int{0, 8, 64} {
@@ -62,8 +69,18 @@ func TestWriterRoundTrip(t *testing.T) {
 				}
 			}
 			data := map[string][]byte{"a": []byte("12345"), "b": bytes.Repeat([]byte{9}, 2*3*34), "c": {1, 2, 3, 4}}
-			err := errors.Join(w.AddTensor("a", []int{5}, quant.I8), w.AddTensor("b", []int{32, 2, 3}, quant.Q8_0), w.AddTensor("c", []int{1, 1, 1, 1}, quant.F32),
-				w.WriteTensor("a", data["a"]), w.WriteTensorFrom("b", bytes.NewReader(append(data["b"], "left over"...))), w.WriteTensor("c", data["c"]), w.Close())
+			err := errors.Join(
+				w.AddTensor("a", []int{5}, quant.I8),
+				w.AddTensor("b", []int{32, 2, 3}, quant.Q8_0),
+				w.AddTensor("c", []int{1, 1, 1, 1}, quant.F32),
+				w.WriteTensor(
+					"a",
+					data["a"],
+				),
+				w.WriteTensorFrom("b", bytes.NewReader(append(data["b"], "left over"...))),
+				w.WriteTensor("c", data["c"]),
+				w.Close(),
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

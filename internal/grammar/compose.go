@@ -43,7 +43,9 @@ func Compose(p Piece, o Options) (*Grammar, error) {
 	for i, doc := range docs {
 		docs[i] = resource(doc, i)
 	}
-	doc, err := json.Marshal(map[string]any{"type": "array", "prefixItems": docs, "minItems": len(docs), "maxItems": len(docs)})
+	doc, err := json.Marshal(
+		map[string]any{"type": "array", "prefixItems": docs, "minItems": len(docs), "maxItems": len(docs)},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("grammar: %w", err)
 	}

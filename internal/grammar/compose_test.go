@@ -10,11 +10,23 @@ import (
 // TestCompose: texts and schemas become one automaton; a schema's references to itself keep their meaning, two schemas
 // have their own, and what is behind a value goes on where it ends, also behind a number.
 func TestCompose(t *testing.T) {
-	a := Value([]byte(`{"type":"object","properties":{"n":{"$ref":"#/$defs/x"}},"required":["n"],"additionalProperties":false,` +
-		`"$defs":{"x":{"type":"integer"}}}`))
-	b := Value([]byte(`{"type":"object","properties":{"n":{"$ref":"#/$defs/x"}},"required":["n"],"additionalProperties":false,` +
-		`"$defs":{"x":{"type":"boolean"}}}`))
-	call := Either(InOrder(Literal("a:"), a), InOrder(Literal("b:"), b), InOrder(Literal("c:"), Value([]byte(`{"type":"integer"}`))))
+	a := Value(
+		[]byte(
+			`{"type":"object","properties":{"n":{"$ref":"#/$defs/x"}},"required":["n"],"additionalProperties":false,` +
+				`"$defs":{"x":{"type":"integer"}}}`,
+		),
+	)
+	b := Value(
+		[]byte(
+			`{"type":"object","properties":{"n":{"$ref":"#/$defs/x"}},"required":["n"],"additionalProperties":false,` +
+				`"$defs":{"x":{"type":"boolean"}}}`,
+		),
+	)
+	call := Either(
+		InOrder(Literal("a:"), a),
+		InOrder(Literal("b:"), b),
+		InOrder(Literal("c:"), Value([]byte(`{"type":"integer"}`))),
+	)
 	g, err := Compose(InOrder(Literal("<"), call, Repeated(InOrder(Literal(";"), call), 1), Literal(">é")), Options{})
 	if err != nil {
 		t.Fatal(err)

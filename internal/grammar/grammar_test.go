@@ -17,38 +17,151 @@ var schemas = []struct {
 	instances    []string
 }{
 	{"types", `{"type":["integer","null","boolean"]}`, []string{`1`, `1.5`, `null`, `true`, `"a"`, `[]`, `{}`}},
-	{"bounds", `{"type":"number","minimum":-2.5,"exclusiveMaximum":10,"multipleOf":0.5}`, []string{`-2.5`, `9.5`, `10`, `-3`, `0.25`}},
+	{
+		"bounds",
+		`{"type":"number","minimum":-2.5,"exclusiveMaximum":10,"multipleOf":0.5}`,
+		[]string{`-2.5`, `9.5`, `10`, `-3`, `0.25`},
+	},
 	{"integers", `{"type":"integer","minimum":-15,"maximum":1200}`, []string{`-15`, `-16`, `1200`, `1201`, `0`, `999`}},
-	{"enum", `{"enum":["a",1,2.50,null,{"a":[1]},[true]]}`, []string{`"a"`, `1`, `2.5`, `null`, `{"a":[1]}`, `[true]`, `"b"`, `[false]`}},
-	{"strings", `{"type":"string","minLength":2,"maxLength":4}`, []string{`"ab"`, `"a"`, `"abcd"`, `"abcde"`, `"😀é"`, `"\n\""`}},
-	{"pattern and length", `{"type":"string","pattern":"^(ab)*c?$","minLength":3,"maxLength":6}`, []string{`"ab"`, `"abc"`, `"abababc"`, `"ababab"`}},
+	{
+		"enum",
+		`{"enum":["a",1,2.50,null,{"a":[1]},[true]]}`,
+		[]string{`"a"`, `1`, `2.5`, `null`, `{"a":[1]}`, `[true]`, `"b"`, `[false]`},
+	},
+	{
+		"strings",
+		`{"type":"string","minLength":2,"maxLength":4}`,
+		[]string{`"ab"`, `"a"`, `"abcd"`, `"abcde"`, `"😀é"`, `"\n\""`},
+	},
+	{
+		"pattern and length",
+		`{"type":"string","pattern":"^(ab)*c?$","minLength":3,"maxLength":6}`,
+		[]string{`"ab"`, `"abc"`, `"abababc"`, `"ababab"`},
+	},
 	{"format", `{"format":"date"}`, []string{`"2024-02-29"`, `"2023-02-29"`, `1`}},
-	{"object", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},"required":["b"],"additionalProperties":false}`, []string{`{"a":1,"b":"x"}`, `{"b":"x"}`, `{"a":1}`, `{"b":"x","c":1}`}},
-	{"patterns of keys", `{"properties":{"ab":{"type":"null"}},"patternProperties":{"^a":{"type":["integer","null"]},"b$":{"type":["boolean","null"]}},"additionalProperties":{"type":"string"}}`, []string{`{"ab":null}`, `{"axb":null,"a":1,"b":true,"c":"x"}`, `{"ab":1}`, `{"axb":1}`}},
-	{"propertyNames", `{"propertyNames":{"pattern":"^[a-c]+$","maxLength":2},"required":["a"]}`, []string{`{"a":1,"bc":2}`, `{"a":1,"d":2}`, `{"a":1,"abc":2}`}},
-	{"counts", `{"minProperties":2,"maxProperties":3,"properties":{"a":{"type":"integer"}}}`, []string{`{"a":1,"b":2}`, `{"a":1}`, `{"b":1,"c":2,"d":3}`, `{"a":1,"b":2,"c":3,"d":4}`}},
-	{"arrays", `{"prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"boolean"},"minItems":1,"maxItems":4}`, []string{`[1]`, `[1,"a",true]`, `[1,"a",true,false,true]`, `[]`, `["a"]`}},
-	{"contains", `{"type":"array","contains":{"type":"integer"},"minContains":2,"maxContains":3,"items":{"type":["integer","string"]}}`, []string{`[1,"a",2]`, `[1]`, `[1,2,3,4]`, `["a","b",1,2,3]`}},
+	{
+		"object",
+		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},"required":["b"],"additionalProperties":false}`,
+		[]string{`{"a":1,"b":"x"}`, `{"b":"x"}`, `{"a":1}`, `{"b":"x","c":1}`},
+	},
+	{
+		"patterns of keys",
+		`{"properties":{"ab":{"type":"null"}},"patternProperties":{"^a":{"type":["integer","null"]},"b$":{"type":["boolean","null"]}},"additionalProperties":{"type":"string"}}`,
+		[]string{`{"ab":null}`, `{"axb":null,"a":1,"b":true,"c":"x"}`, `{"ab":1}`, `{"axb":1}`},
+	},
+	{
+		"propertyNames",
+		`{"propertyNames":{"pattern":"^[a-c]+$","maxLength":2},"required":["a"]}`,
+		[]string{`{"a":1,"bc":2}`, `{"a":1,"d":2}`, `{"a":1,"abc":2}`},
+	},
+	{
+		"counts",
+		`{"minProperties":2,"maxProperties":3,"properties":{"a":{"type":"integer"}}}`,
+		[]string{`{"a":1,"b":2}`, `{"a":1}`, `{"b":1,"c":2,"d":3}`, `{"a":1,"b":2,"c":3,"d":4}`},
+	},
+	{
+		"arrays",
+		`{"prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"boolean"},"minItems":1,"maxItems":4}`,
+		[]string{`[1]`, `[1,"a",true]`, `[1,"a",true,false,true]`, `[]`, `["a"]`},
+	},
+	{
+		"contains",
+		`{"type":"array","contains":{"type":"integer"},"minContains":2,"maxContains":3,"items":{"type":["integer","string"]}}`,
+		[]string{`[1,"a",2]`, `[1]`, `[1,2,3,4]`, `["a","b",1,2,3]`},
+	},
 	{"contains and maxItems", `{"contains":{"const":1},"maxItems":2}`, []string{`[1]`, `[2,1]`, `[2,3]`, `[2,3,1]`}},
-	{"anyOf", `{"anyOf":[{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}},{"type":"object","required":["b"],"properties":{"a":{"type":"string"}}}]}`, []string{`{"a":1}`, `{"b":1,"a":"x"}`, `{"a":"x"}`, `{"b":1,"a":1}`}},
-	{"oneOf that overlap", `{"oneOf":[{"required":["a"]},{"required":["b"]}]}`, []string{`{"a":1}`, `{"b":1}`, `{"a":1,"b":1}`, `{}`}},
+	{
+		"anyOf",
+		`{"anyOf":[{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}},{"type":"object","required":["b"],"properties":{"a":{"type":"string"}}}]}`,
+		[]string{`{"a":1}`, `{"b":1,"a":"x"}`, `{"a":"x"}`, `{"b":1,"a":1}`},
+	},
+	{
+		"oneOf that overlap",
+		`{"oneOf":[{"required":["a"]},{"required":["b"]}]}`,
+		[]string{`{"a":1}`, `{"b":1}`, `{"a":1,"b":1}`, `{}`},
+	},
 	{"oneOf of numbers", `{"oneOf":[{"type":"integer"},{"minimum":2}]}`, []string{`1`, `2`, `2.5`, `3`, `"a"`, `1.5`}},
-	{"oneOf three", `{"oneOf":[{"multipleOf":2},{"multipleOf":3},{"multipleOf":5}],"type":"integer"}`, []string{`2`, `3`, `5`, `6`, `30`, `7`, `10`}},
-	{"not", `{"not":{"type":"object","properties":{"a":{"const":1}},"required":["a"]}}`, []string{`{"a":1}`, `{"a":2}`, `{}`, `1`}},
-	{"not additional", `{"type":"object","not":{"properties":{"a":{}},"additionalProperties":false}}`, []string{`{"a":1}`, `{"b":1}`, `{"a":1,"c":1}`, `{}`}},
+	{
+		"oneOf three",
+		`{"oneOf":[{"multipleOf":2},{"multipleOf":3},{"multipleOf":5}],"type":"integer"}`,
+		[]string{`2`, `3`, `5`, `6`, `30`, `7`, `10`},
+	},
+	{
+		"not",
+		`{"not":{"type":"object","properties":{"a":{"const":1}},"required":["a"]}}`,
+		[]string{`{"a":1}`, `{"a":2}`, `{}`, `1`},
+	},
+	{
+		"not additional",
+		`{"type":"object","not":{"properties":{"a":{}},"additionalProperties":false}}`,
+		[]string{`{"a":1}`, `{"b":1}`, `{"a":1,"c":1}`, `{}`},
+	},
 	{"not items", `{"type":"array","not":{"items":{"type":"integer"}}}`, []string{`[]`, `[1]`, `[1,"a"]`, `["a"]`}},
-	{"not a constant", `{"type":["object","array"],"not":{"enum":[{"a":1},[1,2]]}}`, []string{`{"a":1}`, `{"a":2}`, `{"a":1,"b":1}`, `[1,2]`, `[1]`, `[1,2,3]`, `[2,1]`}},
-	{"if", `{"if":{"properties":{"k":{"const":"x"}},"required":["k"]},"then":{"required":["v"]},"else":{"maxProperties":1}}`, []string{`{"k":"x","v":1}`, `{"k":"x"}`, `{"k":"y"}`, `{"k":"y","v":1}`, `{}`}},
-	{"dependencies", `{"dependentRequired":{"a":["b"]},"dependentSchemas":{"c":{"properties":{"d":{"type":"null"}}}}}`, []string{`{"a":1,"b":1}`, `{"a":1}`, `{"c":1,"d":null}`, `{"c":1,"d":1}`}},
-	{"allOf", `{"allOf":[{"properties":{"a":{"minimum":2}}},{"properties":{"a":{"maximum":4},"b":{"type":"string"}},"required":["a"]}]}`, []string{`{"a":3}`, `{"a":1}`, `{"a":5}`, `{"b":"x"}`}},
-	{"recursion", `{"$ref":"#/$defs/tree","$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["v"],"additionalProperties":false}}}`, []string{`{"v":1,"kids":[{"v":2,"kids":[]},{"v":3}]}`, `{"v":1,"kids":[{"kids":[]}]}`}},
-	{"unique strings", `{"type":"array","uniqueItems":true,"items":{"type":["string","number","null"]},"minItems":1}`, []string{`["a","b"]`, `["a","a"]`, `[1,1.5,null]`, `[1,1]`, `[]`, `["é","è","日本","日"]`, `["a\n","a\\n","\""]`, `[12,1,2,12]`}},
-	{"unique choices", `{"type":"array","uniqueItems":true,"items":{"enum":["a","b",true,3]},"minItems":3}`, []string{`["a","b",3]`, `["a","b","a"]`, `["a","b",3,true]`, `["a","b"]`}},
-	{"unique and bounded", `{"type":"array","uniqueItems":true,"items":{"type":"string","maxLength":2},"maxItems":4}`, []string{`["a","ab",""]`, `["abc"]`, `["a","a"]`, `["a","b","c","d","e"]`}},
-	{"names of schemas", `{"$id":"https://x.test/root","items":{"$ref":"item#num"},"$defs":{"i":{"$id":"item","$defs":{"n":{"$anchor":"num","type":"number"}}}}}`, []string{`[1]`, `["a"]`}},
+	{
+		"not a constant",
+		`{"type":["object","array"],"not":{"enum":[{"a":1},[1,2]]}}`,
+		[]string{`{"a":1}`, `{"a":2}`, `{"a":1,"b":1}`, `[1,2]`, `[1]`, `[1,2,3]`, `[2,1]`},
+	},
+	{
+		"if",
+		`{"if":{"properties":{"k":{"const":"x"}},"required":["k"]},"then":{"required":["v"]},"else":{"maxProperties":1}}`,
+		[]string{`{"k":"x","v":1}`, `{"k":"x"}`, `{"k":"y"}`, `{"k":"y","v":1}`, `{}`},
+	},
+	{
+		"dependencies",
+		`{"dependentRequired":{"a":["b"]},"dependentSchemas":{"c":{"properties":{"d":{"type":"null"}}}}}`,
+		[]string{`{"a":1,"b":1}`, `{"a":1}`, `{"c":1,"d":null}`, `{"c":1,"d":1}`},
+	},
+	{
+		"allOf",
+		`{"allOf":[{"properties":{"a":{"minimum":2}}},{"properties":{"a":{"maximum":4},"b":{"type":"string"}},"required":["a"]}]}`,
+		[]string{`{"a":3}`, `{"a":1}`, `{"a":5}`, `{"b":"x"}`},
+	},
+	{
+		"recursion",
+		`{"$ref":"#/$defs/tree","$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["v"],"additionalProperties":false}}}`,
+		[]string{`{"v":1,"kids":[{"v":2,"kids":[]},{"v":3}]}`, `{"v":1,"kids":[{"kids":[]}]}`},
+	},
+	{
+		"unique strings",
+		`{"type":"array","uniqueItems":true,"items":{"type":["string","number","null"]},"minItems":1}`,
+		[]string{
+			`["a","b"]`,
+			`["a","a"]`,
+			`[1,1.5,null]`,
+			`[1,1]`,
+			`[]`,
+			`["é","è","日本","日"]`,
+			`["a\n","a\\n","\""]`,
+			`[12,1,2,12]`,
+		},
+	},
+	{
+		"unique choices",
+		`{"type":"array","uniqueItems":true,"items":{"enum":["a","b",true,3]},"minItems":3}`,
+		[]string{`["a","b",3]`, `["a","b","a"]`, `["a","b",3,true]`, `["a","b"]`},
+	},
+	{
+		"unique and bounded",
+		`{"type":"array","uniqueItems":true,"items":{"type":"string","maxLength":2},"maxItems":4}`,
+		[]string{`["a","ab",""]`, `["abc"]`, `["a","a"]`, `["a","b","c","d","e"]`},
+	},
+	{
+		"names of schemas",
+		`{"$id":"https://x.test/root","items":{"$ref":"item#num"},"$defs":{"i":{"$id":"item","$defs":{"n":{"$anchor":"num","type":"number"}}}}}`,
+		[]string{`[1]`, `["a"]`},
+	},
 	{"booleans", `{"properties":{"a":true,"b":false}}`, []string{`{"a":1}`, `{"b":1}`}},
-	{"nested alternatives", `{"$defs":{"n":{"anyOf":[{"properties":{"x":{"$ref":"#/$defs/n"},"a":{"type":"integer"}},"required":["a"]},{"properties":{"x":{"$ref":"#/$defs/n"},"b":{"type":"integer"}},"required":["b"]}]}},"$ref":"#/$defs/n"}`, []string{`{"x":{"x":{"x":{"a":1},"b":1},"a":1},"b":1}`, `{"x":{"x":{"c":1},"b":1},"a":1}`}},
-	{"key with any letters", `{"properties":{"é\"\n":{"type":"null"}},"additionalProperties":false}`, []string{`{"é\"\n":null}`, `{"é":null}`}},
+	{
+		"nested alternatives",
+		`{"$defs":{"n":{"anyOf":[{"properties":{"x":{"$ref":"#/$defs/n"},"a":{"type":"integer"}},"required":["a"]},{"properties":{"x":{"$ref":"#/$defs/n"},"b":{"type":"integer"}},"required":["b"]}]}},"$ref":"#/$defs/n"}`,
+		[]string{`{"x":{"x":{"x":{"a":1},"b":1},"a":1},"b":1}`, `{"x":{"x":{"c":1},"b":1},"a":1}`},
+	},
+	{
+		"key with any letters",
+		`{"properties":{"é\"\n":{"type":"null"}},"additionalProperties":false}`,
+		[]string{`{"é\"\n":null}`, `{"é":null}`},
+	},
 }
 
 // TestAgainstValidator compares every schema's answers with santhosh-tekuri/jsonschema's.
@@ -134,7 +247,12 @@ func TestOrderAndBlanks(t *testing.T) {
 }
 
 func TestForced(t *testing.T) {
-	g, err := JSONSchema([]byte(`{"type":"object","properties":{"name":{"const":"x"},"kind":{"enum":["ab","ac"]}},"required":["name","kind"],"additionalProperties":false}`), Options{Whitespace: Compact})
+	g, err := JSONSchema(
+		[]byte(
+			`{"type":"object","properties":{"name":{"const":"x"},"kind":{"enum":["ab","ac"]}},"required":["name","kind"],"additionalProperties":false}`,
+		),
+		Options{Whitespace: Compact},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +510,10 @@ func TestKeysComeOnce(t *testing.T) {
 	if _, err := JSONSchema([]byte(`{"type":"object","patternProperties":{"^[ab]$":{}},"additionalProperties":false,"minProperties":3}`), Options{}); err == nil {
 		t.Error("three keys of two")
 	}
-	g, err := JSONSchema([]byte(`{"type":"object","patternProperties":{"^[ab]$":{}},"additionalProperties":false}`), Options{Whitespace: Compact})
+	g, err := JSONSchema(
+		[]byte(`{"type":"object","patternProperties":{"^[ab]$":{}},"additionalProperties":false}`),
+		Options{Whitespace: Compact},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

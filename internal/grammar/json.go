@@ -401,7 +401,8 @@ func (j *jsonMachine) objectMoves(m *machine, k key, b byte) []move {
 		opened: afterOpen, hasValue: beforeClose, hasComma: afterComma, hasKey: elsewhere, hasColon: afterColon,
 	}[k.d]
 	p := j.progress[k.b]
-	if w := j.blank(where, k.e, b); w != 0 && (where != beforeClose || j.options.Whitespace == Free || j.canClose(o, p)) {
+	if w := j.blank(where, k.e, b); w != 0 &&
+		(where != beforeClose || j.options.Whitespace == Free || j.canClose(o, p)) {
 		k.e = w
 		return []move{{to: m.intern(k)}}
 	}

@@ -321,7 +321,8 @@ func (w *walker) subtree(t *trie, node int32, c config) {
 		if plain {
 			// Where any characters may follow, everything below is allowed.
 			below := int(t.below[n])
-			if below > 0 && slices.ContainsFunc(out[w.from[d]:], func(c config) bool { return m.plainRoom(c.state) >= below }) {
+			if below > 0 &&
+				slices.ContainsFunc(out[w.from[d]:], func(c config) bool { return m.plainRoom(c.state) >= below }) {
 				for _, id := range t.ids[t.first[n]:t.first[t.skip[n]]] {
 					w.set[id>>6] |= 1 << (id & 63)
 				}

@@ -38,7 +38,8 @@ ws ::= | " " | "\n" [ \t]{0,20}
 func TestGBNF(t *testing.T) {
 	for _, c := range []struct{ src, yes, no string }{
 		{jsonGBNF, "{}|{\"a\": [1, 2.5e3, {\"b\":null}]}|{\"é\\u00e9\":\"x\"}", "[]|{\"a\"}|{a:1}"},
-		{"root ::= (expr \"=\" term \"\\n\")+\nexpr ::= term ([-+*/] term)*\nterm ::= num | \"(\" expr \")\"\nnum ::= [0-9]+", "1=1\n|(1+2)*3=9\n1=1\n", "1=1|=1\n"},
+		{"root ::= (expr \"=\" term \"\\n\")+\nexpr ::= term ([-+*/] term)*\nterm ::= num | \"(\" expr \")\"\nnum " +
+			"::= [0-9]+", "1=1\n|(1+2)*3=9\n1=1\n", "1=1|=1\n"},
 		{`root ::= "é" [α-ω]{2,3} .`, "éαβx|éωωω😀", "éα|eαβx"},
 		{`root ::= [^\n]+ | "\x41\u00e9\U0001F600"`, "abc|Aé😀", "\n"},
 		{"root ::= a a\na ::= \"(\" a \")\" | \"\"", "()|(())()|", "(|)("},

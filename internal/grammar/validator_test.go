@@ -309,7 +309,10 @@ func (c *tally) check(p *pair, v any) {
 		if problem := p.plainV.Validate(v); got != (problem == nil) {
 			c.differences++
 			if len(c.examples) < 40 {
-				c.examples = append(c.examples, fmt.Sprintf("%s: grammar %v, validator %.200v, on %.300s", p.name, got, problem, text))
+				c.examples = append(
+					c.examples,
+					fmt.Sprintf("%s: grammar %v, validator %.200v, on %.300s", p.name, got, problem, text),
+				)
 			}
 		}
 	}
@@ -319,7 +322,10 @@ func (c *tally) check(p *pair, v any) {
 	got, err := answer(p.full, text)
 	if problem := p.fullV.Validate(v); err == nil && got != (problem == nil) && p.plain != nil {
 		if same, _ := answer(p.plain, text); same {
-			c.formats = append(c.formats, fmt.Sprintf("%s: grammar %v, validator %v, on %.150s", p.name, got, problem == nil, text))
+			c.formats = append(
+				c.formats,
+				fmt.Sprintf("%s: grammar %v, validator %v, on %.150s", p.name, got, problem == nil, text),
+			)
 		}
 	}
 }
@@ -336,8 +342,9 @@ func legacy(src []byte) bool {
 		strings.Contains(s, `"additionalItems"`)
 }
 
-// TestCollections runs all schemas below the folders of BALEEN_TEST_SCHEMAS (files like those of JSON-Schema-Test-Suite,
-// of MaskBench, or bare schemas) against the validator, with their instances and mutations of them.
+// TestCollections runs all schemas below the folders of BALEEN_TEST_SCHEMAS (files like those of
+// JSON-Schema-Test-Suite, of MaskBench, or bare schemas) against the validator, with their instances and mutations of
+// them.
 func TestCollections(t *testing.T) {
 	dirs := os.Getenv("BALEEN_TEST_SCHEMAS")
 	if dirs == "" {

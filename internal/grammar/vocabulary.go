@@ -19,8 +19,8 @@ type Vocabulary struct {
 	quotes []int32 // tokens with three quotes or more, which may end a key and hold another
 	commas []int32 // tokens with a comma and more, which may end an item and begin another
 
-	// Tokens that stand for whole characters inside a JSON string, none of which needs an escape, are plain, unless they
-	// have very many. plain[n] holds those with up to n characters.
+	// Tokens that stand for whole characters inside a JSON string, none of which needs an escape, are plain, unless
+	// they have very many. plain[n] holds those with up to n characters.
 	plain [][]uint64
 }
 

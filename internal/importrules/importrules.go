@@ -56,7 +56,11 @@ var forbidden = []rule{
 	{"internal/server/ollama", "internal/server/openai", "a dialect knows no other"},
 	{"internal/server/ollama", "internal/server/anthropic", "a dialect knows no other"},
 	{"internal/server/ollama", "internal/engine", "a dialect decodes into package chat's requests"},
-	{"internal/server/ollama", "internal/server/keeper", "a dialect asks for changes on disk by package modeladmin's words"},
+	{
+		"internal/server/ollama",
+		"internal/server/keeper",
+		"a dialect asks for changes on disk by package modeladmin's words",
+	},
 	{"internal/server/llamacpp", "internal/server/openai", "a dialect knows no other"},
 	{"internal/server/llamacpp", "internal/server/anthropic", "a dialect knows no other"},
 	{"internal/server/llamacpp", "internal/server/ollama", "a dialect knows no other"},

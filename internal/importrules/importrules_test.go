@@ -125,8 +125,8 @@ func TestEveryPackageSaysWhatItOwns(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreCited wants each question of docs/RATIONALE.md cited where the code does what it asks about ("RATIONALE: "
-// and the heading), and each citation to be a heading.
+// TestDecisionsAreCited wants each question of docs/RATIONALE.md cited where the code does what it asks about
+// ("RATIONALE: " and the heading), and each citation to be a heading.
 func TestDecisionsAreCited(t *testing.T) {
 	page, err := os.ReadFile("../../docs/RATIONALE.md")
 	if err != nil {

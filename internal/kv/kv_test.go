@@ -73,7 +73,9 @@ func (b *bench) check() {
 // open opens a sequence of tokens with room for all of them.
 func (b *bench) open(tokens []int32) *Seq {
 	b.Helper()
-	s := b.c.Open(Want{Tokens: tokens, Limit: len(tokens) - 1, Prompt: len(tokens), Total: len(tokens), Size: len(tokens) + 100})
+	s := b.c.Open(
+		Want{Tokens: tokens, Limit: len(tokens) - 1, Prompt: len(tokens), Total: len(tokens), Size: len(tokens) + 100},
+	)
 	if s != nil {
 		b.verify(s, tokens)
 	}
@@ -212,7 +214,9 @@ func TestWindowMatchNeedsItsPages(t *testing.T) {
 	s.Close(tokens, true)
 	b.check()
 	for _, tt := range []struct{ n, want int }{{400, 400}, {200, 0}, {390, 390}} {
-		s := b.c.Open(Want{Tokens: join(tokens[:tt.n], count(900, 5)), Limit: tt.n, Prompt: tt.n + 5, Total: tt.n + 5, Size: 500})
+		s := b.c.Open(
+			Want{Tokens: join(tokens[:tt.n], count(900, 5)), Limit: tt.n, Prompt: tt.n + 5, Total: tt.n + 5, Size: 500},
+		)
 		b.check()
 		if s.Len() != tt.want {
 			t.Errorf("match of %d tokens: %d reused, want %d", tt.n, s.Len(), tt.want)
@@ -342,8 +346,8 @@ func TestRematchTakesOver(t *testing.T) {
 	}
 }
 
-// TestOpenKeepsTheSnapshotThatItNeeds: where no slot is free, the one that a new sequence takes is not the one that holds
-// the state it starts from, and if that is the last, it becomes the sequence's own.
+// TestOpenKeepsTheSnapshotThatItNeeds: where no slot is free, the one that a new sequence takes is not the one that
+// holds the state it starts from, and if that is the last, it becomes the sequence's own.
 func TestOpenKeepsTheSnapshotThatItNeeds(t *testing.T) {
 	for _, slots := range []int{1, 2, 3, 4} {
 		for _, windows := range [][]int{nil, {0}, {48}} {

@@ -47,7 +47,13 @@ func (c *Cache) Open(w Want) *Seq {
 
 // open starts a sequence with at most limit tokens from the cache, and returns what it found there.
 func (c *Cache) open(w Want, limit int) (*Seq, match) {
-	s := &Seq{c: c, prompt: w.Prompt, slot: none, low: make([]int, len(c.groups)), tables: make([][]int32, len(c.groups))}
+	s := &Seq{
+		c:      c,
+		prompt: w.Prompt,
+		slot:   none,
+		low:    make([]int, len(c.groups)),
+		tables: make([][]int32, len(c.groups)),
+	}
 	s.root = c.root(w.Salt)
 	s.node = s.root
 	s.node.pins++

@@ -1,8 +1,8 @@
 // Package mmap owns read-only views of files: one mapping (or, where the system has none, one copy) per open file.
 // It knows bytes and offsets, not containers, tensors or models.
 //
-// A mapped file must not be shortened while it is open: reading a page past the new end faults. Positioned reads through
-// ReadAt report an error in that case instead, and Guard makes one of the fault.
+// A mapped file must not be shortened while it is open: reading a page past the new end faults. Positioned reads
+// through ReadAt report an error in that case instead, and Guard makes one of the fault.
 package mmap
 
 import (
@@ -109,8 +109,9 @@ func (m *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Release tells the system that the n bytes from off will not be needed soon, so their pages may be dropped from memory.
-// They stay readable. Only whole pages inside the range are given up. It does nothing where the system has no such call.
+// Release tells the system that the n bytes from off will not be needed soon, so their pages may be dropped from
+// memory. They stay readable. Only whole pages inside the range are given up. It does nothing where the system has no
+// such call.
 func (m *File) Release(off, n int) error {
 	if off < 0 || n < 0 || off > len(m.data) || n > len(m.data)-off {
 		return fmt.Errorf("mmap: release of %d bytes at %d lies outside the file of %d bytes", n, off, len(m.data))

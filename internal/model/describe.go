@@ -150,7 +150,10 @@ func (d *Description) weights(c *family.Checkpoint) error {
 		for _, f := range formats {
 			r.Formats = append(r.Formats, *f)
 		}
-		slices.SortFunc(r.Formats, func(a, b Format) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+		slices.SortFunc(
+			r.Formats,
+			func(a, b Format) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) },
+		)
 		d.Roles = append(d.Roles, r)
 	}
 	slices.SortFunc(d.Roles, func(a, b Role) int { return cmp.Compare(roleRank(a.Name), roleRank(b.Name)) })
@@ -158,7 +161,16 @@ func (d *Description) weights(c *family.Checkpoint) error {
 }
 
 // Roles of weights, in the order in which they are shown.
-var roles = []string{"embedding", "attention", "feed-forward", "experts", "recurrent", "output", "norms and biases", "other"}
+var roles = []string{
+	"embedding",
+	"attention",
+	"feed-forward",
+	"experts",
+	"recurrent",
+	"output",
+	"norms and biases",
+	"other",
+}
 
 func roleRank(name string) int { return slices.Index(roles, name) }
 

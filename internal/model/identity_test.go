@@ -120,7 +120,8 @@ func TestFileChangesBelowARunningModel(t *testing.T) {
 					len(got), wantN, slices.Equal(got, want[:len(got)]), last.Err)
 			}
 			got, last = generate(t, m, n, nil)
-			if !errors.Is(last.Err, test.err) || test.err == nil && !slices.Equal(got, want) || test.err != nil && len(got) > 0 {
+			if !errors.Is(last.Err, test.err) || test.err == nil && !slices.Equal(got, want) ||
+				test.err != nil && len(got) > 0 {
 				t.Errorf("once more: %d tokens, %v", len(got), last.Err)
 			}
 			if last.Err != nil && (last.Reason != engine.FinishError || !strings.Contains(last.Err.Error(), path)) {

@@ -23,10 +23,19 @@ type NoMemoryError struct {
 }
 
 func (e *NoMemoryError) Error() string {
-	return fmt.Sprintf("the model needs %s of memory (weights %s, scratch %s, cache for %d tokens %s), but only %s of %s are free (%s): "+
-		"take a smaller model, a smaller --context, or end other programs",
-		gib(e.Weights+e.Scratch+e.Cache), gib(e.Weights), gib(e.Scratch), e.Context, gib(e.Cache),
-		gib(e.Budget.Available), gib(e.Budget.Total), e.Budget.Source)
+	return fmt.Sprintf(
+		"the model needs %s of memory (weights %s, scratch %s, cache for %d tokens %s), but only %s of %s are free "+
+			"(%s): "+
+			"take a smaller model, a smaller --context, or end other programs",
+		gib(e.Weights+e.Scratch+e.Cache),
+		gib(e.Weights),
+		gib(e.Scratch),
+		e.Context,
+		gib(e.Cache),
+		gib(e.Budget.Available),
+		gib(e.Budget.Total),
+		e.Budget.Source,
+	)
 }
 
 func gib(n int64) string {

@@ -16,7 +16,9 @@ type memoryStatus struct {
 // SystemBudget measures what this process may take now; false where the system does not say.
 func SystemBudget() (Budget, bool) {
 	s := memoryStatus{length: uint32(unsafe.Sizeof(memoryStatus{}))}
-	ok, _, _ := windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(uintptr(unsafe.Pointer(&s)))
+	ok, _, _ := windows.NewLazySystemDLL("kernel32.dll").
+		NewProc("GlobalMemoryStatusEx").
+		Call(uintptr(unsafe.Pointer(&s)))
 	if ok == 0 {
 		return Budget{}, false
 	}

@@ -60,7 +60,11 @@ func open(t *testing.T, template string, o Options) *Model {
 }
 
 func TestWhatDoesNotFitIsRefusedWithTheCounts(t *testing.T) {
-	_, err := Open(t.Context(), tinyFile(t, ""), Options{Budget: &Budget{Available: 100 << 10, Total: 1 << 30, Source: "cgroup"}})
+	_, err := Open(
+		t.Context(),
+		tinyFile(t, ""),
+		Options{Budget: &Budget{Available: 100 << 10, Total: 1 << 30, Source: "cgroup"}},
+	)
 	var no *NoMemoryError
 	if !errors.As(err, &no) || no.Weights <= 0 || no.Cache <= 0 || no.Context != 2048 {
 		t.Fatalf("error %v", err)
@@ -80,7 +84,11 @@ func TestCacheShrinksToTheMemory(t *testing.T) {
 		t.Errorf("%d pages with all the memory there is", all)
 	}
 	one := cacheBytes(roomy.Plan, roomy.Memory, roomy.Context, 512)
-	tight := open(t, "", Options{Budget: &Budget{Available: roomy.Memory.Weights + roomy.Memory.Scratch + 2*one, Total: 1 << 40}})
+	tight := open(
+		t,
+		"",
+		Options{Budget: &Budget{Available: roomy.Memory.Weights + roomy.Memory.Scratch + 2*one, Total: 1 << 40}},
+	)
 	if got := tight.Engine.Stats().Groups[0].Total; got >= all || got < 2048/backend.PageTokens {
 		t.Errorf("%d pages with little memory, %d with much", got, all)
 	}
@@ -100,7 +108,8 @@ func TestContextFor(t *testing.T) {
 		{2048, -1, 0, "a context of -1"},
 	} {
 		got, err := contextFor(family.Info{MaxContext: tc.limit}, tc.want)
-		if tc.problem != "" && (err == nil || !strings.Contains(err.Error(), tc.problem)) || tc.problem == "" && (err != nil || got != tc.got) {
+		if tc.problem != "" && (err == nil || !strings.Contains(err.Error(), tc.problem)) ||
+			tc.problem == "" && (err != nil || got != tc.got) {
 			t.Errorf("%+v: %d, %v", tc, got, err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/baleenrun/baleen/internal/synth"
 )
 
-// TestNeedsAndDescribeReadNoWeights asks about checkpoints of several GB, in files without contents, whose weights would
-// have to be converted: what is asked for before a model is loaded, and what show prints.
+// TestNeedsAndDescribeReadNoWeights asks about checkpoints of several GB, in files without contents, whose weights
+// would have to be converted: what is asked for before a model is loaded, and what show prints.
 func TestNeedsAndDescribeReadNoWeights(t *testing.T) {
 	for _, storage := range synth.Storages {
 		t.Run(string(storage), func(t *testing.T) {

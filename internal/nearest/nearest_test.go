@@ -48,7 +48,9 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: %q (%s), want %q", c.word, got, Quoted(got), c.want)
 		}
 	}
-	if got := Names("abcde", []string{"abcd1", "abcd2", "abcd1", "abcd3", "abcd4"}); Quoted(got) != `"abcd1", "abcd2" or "abcd3"` {
+	if got := Names("abcde", []string{"abcd1", "abcd2", "abcd1", "abcd3", "abcd4"}); Quoted(
+		got,
+	) != `"abcd1", "abcd2" or "abcd3"` {
 		t.Errorf("many: %q", got)
 	}
 }

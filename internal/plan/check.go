@@ -14,7 +14,14 @@ func (p *Plan) Check() error {
 	}
 	for i, r := range p.Ropes {
 		c.that(len(r.InvFreq) > 0, "rope %d is empty", i)
-		c.that(r.Long == nil || len(r.Long) == len(r.InvFreq) && p.LongFrom > 0, "rope %d has %d frequencies, and %d for sequences of more than %d tokens", i, len(r.InvFreq), len(r.Long), p.LongFrom)
+		c.that(
+			r.Long == nil || len(r.Long) == len(r.InvFreq) && p.LongFrom > 0,
+			"rope %d has %d frequencies, and %d for sequences of more than %d tokens",
+			i,
+			len(r.InvFreq),
+			len(r.Long),
+			p.LongFrom,
+		)
 	}
 	for i, r := range p.Routes {
 		c.that(r.TopK >= 1 && r.TopK <= r.Experts, "route %d chooses %d of %d experts", i, r.TopK, r.Experts)
@@ -22,7 +29,13 @@ func (p *Plan) Check() error {
 	for g, group := range p.Groups {
 		c.that(group.Window >= 0, "group %d has window %d", g, group.Window)
 		for l, k := range group.Layers {
-			c.that(k.Heads >= 1 && k.KDim >= 1 && k.VDim >= 1 && (!k.VInK || k.VDim <= k.KDim), "layer %d of group %d is %+v", l, g, k)
+			c.that(
+				k.Heads >= 1 && k.KDim >= 1 && k.VDim >= 1 && (!k.VInK || k.VDim <= k.KDim),
+				"layer %d of group %d is %+v",
+				l,
+				g,
+				k,
+			)
 		}
 	}
 	gathered := false
@@ -41,8 +54,8 @@ func (p *Plan) Check() error {
 	return c.err
 }
 
-// needsAllRows reports whether an operation reads a row's token, position or sequence, which are those of the step's rows
-// before Gather.
+// needsAllRows reports whether an operation reads a row's token, position or sequence, which are those of the step's
+// rows before Gather.
 func needsAllRows(op Op) bool {
 	switch op.(type) {
 	case *Embed, *RopeOp, *PosScale, *StoreKV, *Attention, *ShortConv, *DeltaScan, *Gather:
@@ -92,7 +105,14 @@ func (c *checker) val(v Val, width int) {
 		return
 	}
 	b := c.p.Buffers[v.Buf]
-	c.that(v.Off >= 0 && v.Width >= 1 && v.Off <= b.Width-v.Width, "view %d+%d leaves buffer %q of %d", v.Off, v.Width, b.Name, b.Width)
+	c.that(
+		v.Off >= 0 && v.Width >= 1 && v.Off <= b.Width-v.Width,
+		"view %d+%d leaves buffer %q of %d",
+		v.Off,
+		v.Width,
+		b.Name,
+		b.Width,
+	)
 	c.that(width == 0 || v.Width == width, "view of %q is %d wide, not %d", b.Name, v.Width, width)
 }
 
@@ -130,7 +150,12 @@ func (c *checker) needed(id VectorID, lengths ...int) {
 
 func (c *checker) state(id StateID, size int) {
 	ok := int(id) >= 0 && int(id) < len(c.p.States)
-	c.that(ok && c.p.States[max(0, min(int(id), len(c.p.States)-1))].Size == size, "state %d does not hold %d numbers", id, size)
+	c.that(
+		ok && c.p.States[max(0, min(int(id), len(c.p.States)-1))].Size == size,
+		"state %d does not hold %d numbers",
+		id,
+		size,
+	)
 }
 
 func (c *checker) route(id RouteID) Route {
@@ -152,8 +177,16 @@ func (c *checker) layer(group, layer int) KVLayer {
 // heads checks that slices of a width at a stride lie inside a view.
 func (c *checker) heads(v Val, n, width, stride, off int) {
 	c.val(v, 0)
-	c.that(n >= 1 && width >= 1 && off >= 0 && stride >= 0 && n <= 1<<20 && stride <= 1<<30 && (n-1)*stride+off+width <= v.Width,
-		"%d slices of %d at stride %d from %d leave a view of %d", n, width, stride, off, v.Width)
+	c.that(
+		n >= 1 && width >= 1 && off >= 0 && stride >= 0 && n <= 1<<20 && stride <= 1<<30 &&
+			(n-1)*stride+off+width <= v.Width,
+		"%d slices of %d at stride %d from %d leave a view of %d",
+		n,
+		width,
+		stride,
+		off,
+		v.Width,
+	)
 }
 
 func (c *checker) op(op Op) {
@@ -301,7 +334,8 @@ func (c *checker) recurrentOp(op Op) {
 		c.vector(op.B, op.In.Width)
 		c.state(op.State, (op.Kernel-1)*op.In.Width)
 	case *DeltaScan:
-		c.that(op.KHeads >= 1 && op.VHeads >= 1 && op.VHeads%max(op.KHeads, 1) == 0, "%d value heads share %d key heads", op.VHeads, op.KHeads)
+		c.that(op.KHeads >= 1 && op.VHeads >= 1 && op.VHeads%max(op.KHeads, 1) == 0, "%d value heads share %d key "+
+			"heads", op.VHeads, op.KHeads)
 		c.val(op.Q, op.KHeads*op.KDim)
 		c.val(op.K, op.KHeads*op.KDim)
 		c.val(op.V, op.VHeads*op.VDim)

@@ -1,7 +1,7 @@
 package plan
 
-// BufferRows returns for each buffer how many rows it must hold, given the rows of a step and those with logits: what only
-// operations after Gather touch needs no more than the latter.
+// BufferRows returns for each buffer how many rows it must hold, given the rows of a step and those with logits: what
+// only operations after Gather touch needs no more than the latter.
 func (p *Plan) BufferRows(maxRows, maxOut int) []int {
 	rows := make([]int, len(p.Buffers))
 	need := maxRows

@@ -2,8 +2,8 @@ package plan
 
 import "testing"
 
-// TestFlowNamesEveryOperation: backends order, fuse and allocate by what operations read and write, so an operation that says
-// nothing would be computed at the wrong time.
+// TestFlowNamesEveryOperation: backends order, fuse and allocate by what operations read and write, so an operation
+// that says nothing would be computed at the wrong time.
 func TestFlowNamesEveryOperation(t *testing.T) {
 	v := Val{Width: 1}
 	for _, c := range []struct {

@@ -61,8 +61,8 @@ type Vector struct {
 	Data []float32
 }
 
-// A Rope is a table of rotary angles: pair j of position p turns by p*InvFreq[j] rounded to float32, and cosine and sine
-// are multiplied by Scale (YaRN and LongRoPE attention factors).
+// A Rope is a table of rotary angles: pair j of position p turns by p*InvFreq[j] rounded to float32, and cosine and
+// sine are multiplied by Scale (YaRN and LongRoPE attention factors).
 // RATIONALE: Why is a sequence computed again when it outgrows LongRoPE's first factors?
 type Rope struct {
 	InvFreq []float64 // length: rotary dimensions / 2
@@ -314,9 +314,9 @@ type (
 
 	// DeltaScan is the gated delta rule, one step per row of a sequence and value head, with S [KDim][VDim]:
 	//   S = S * exp(Decay);  u = Beta*(v - Sᵀk);  S = S + k uᵀ;  out = Sᵀ(q*Scale)
-	// Q and K have KHeads slices of KDim, V and Out VHeads of VDim; value head h uses key head
-	// h/(VHeads/KHeads), or h%KHeads where Tiled is set (the order of GGUF files). Decay (log space, not positive) has VHeads values, or VHeads*KDim with PerChannel
-	// (Kimi delta attention). Beta has VHeads values. State is [VHeads][KDim][VDim].
+	// Q and K have KHeads slices of KDim, V and Out VHeads of VDim; value head h uses key head h/(VHeads/KHeads), or
+	// h%KHeads where Tiled is set (the order of GGUF files). Decay (log space, not positive) has VHeads values, or
+	// VHeads*KDim with PerChannel (Kimi delta attention). Beta has VHeads values. State is [VHeads][KDim][VDim].
 	DeltaScan struct {
 		Q, K, V, Decay, Beta, Out Val
 		KHeads, VHeads            int

@@ -74,8 +74,8 @@ type entry[M Model] struct {
 	leaving bool // closed as soon as nobody uses it
 }
 
-// heritage is what the model of a key leaves to the next one, when the key has come to name another. It does not hold the
-// model, which may be large.
+// heritage is what the model of a key leaves to the next one, when the key has come to name another. It does not hold
+// the model, which may be large.
 type heritage struct {
 	keep  *time.Duration // nil: the pool's
 	owner string         // who decides how long it stays, see Use.By
@@ -95,14 +95,23 @@ func (e *FullError) Error() string {
 	if e.MaxModels > 0 && e.Models >= e.MaxModels {
 		return fmt.Sprintf("%d models are in use, at most %d may be loaded", e.Models, e.MaxModels)
 	}
-	return fmt.Sprintf("the model needs %d MiB, and models in use take %d of %d MiB", e.Need>>20, e.Used>>20, e.Limit>>20)
+	return fmt.Sprintf(
+		"the model needs %d MiB, and models in use take %d of %d MiB",
+		e.Need>>20,
+		e.Used>>20,
+		e.Limit>>20,
+	)
 }
 
 // A TooLargeError refuses a model that does not fit even alone.
 type TooLargeError struct{ Need, Limit int64 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the model needs %d MiB of memory, and models may take %d MiB: take a smaller model or a larger limit", e.Need>>20, e.Limit>>20)
+	return fmt.Sprintf(
+		"the model needs %d MiB of memory, and models may take %d MiB: take a smaller model or a larger limit",
+		e.Need>>20,
+		e.Limit>>20,
+	)
 }
 
 // New returns an empty pool.
@@ -555,7 +564,17 @@ func (p *Pool[M]) Loaded(f func(Status, M)) []Status {
 	})
 	out := make([]Status, len(list))
 	for i, e := range list {
-		out[i] = Status{e.key, slices.Clone(e.names), !e.loaded, e.leaving, e.bytes, e.leases, e.since, e.expires, p.keep(e)}
+		out[i] = Status{
+			e.key,
+			slices.Clone(e.names),
+			!e.loaded,
+			e.leaving,
+			e.bytes,
+			e.leases,
+			e.since,
+			e.expires,
+			p.keep(e),
+		}
 		if f != nil && e.loaded && (!e.leaving || e.leases > 0) {
 			f(out[i], e.model)
 		}

@@ -475,7 +475,11 @@ func TestChangedModelIsLoadedAnew(t *testing.T) {
 			}
 		}
 		if used, _ := p.Used(); used != 8 || old.Model.closed.Load() {
-			t.Errorf("%d bytes are in use, want 8 while the old lease is out; closed: %v", used, old.Model.closed.Load())
+			t.Errorf(
+				"%d bytes are in use, want 8 while the old lease is out; closed: %v",
+				used,
+				old.Model.closed.Load(),
+			)
 		}
 		if list := p.Loaded(nil); len(list) != 2 || list[0].Leaving == list[1].Leaving {
 			t.Errorf("models: %+v", list)
@@ -526,8 +530,8 @@ func TestModelThatGoesOnChanging(t *testing.T) {
 	})
 }
 
-// TestHeldLeaseIsNotWaitedFor: a request may wait for those that run, and nobody waits for a program to close a model. Who
-// holds one runs requests on it, whatever its key names now.
+// TestHeldLeaseIsNotWaitedFor: a request may wait for those that run, and nobody waits for a program to close a model.
+// Who holds one runs requests on it, whatever its key names now.
 func TestHeldLeaseIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &factory{}

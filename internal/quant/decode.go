@@ -145,8 +145,8 @@ func decodeTQ2(dst []float32, src []byte) {
 	}
 }
 
-// TQ1_0: 0 five base-3 digits a byte (32 bytes for 160 elements, 16 for 80), 48 four digits a byte (4 for 16), 52 scale.
-// A byte holds the digits as a fraction of 256: multiplying by 3 moves the next digit above the byte.
+// TQ1_0: 0 five base-3 digits a byte (32 bytes for 160 elements, 16 for 80), 48 four digits a byte (4 for 16), 52
+// scale. A byte holds the digits as a fraction of 256: multiplying by 3 moves the next digit above the byte.
 func decodeTQ1(dst []float32, src []byte) {
 	powers := [5]uint8{1, 3, 9, 27, 81}
 	parts := [3]struct{ bytes, digits int }{{32, 5}, {16, 5}, {4, 4}}

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// The decoders of the IQ1, IQ2 and IQ3 formats, which store groups of 8 or 4 magnitudes as an index into a codebook, and
-// signs beside them. Their super-blocks have 256 elements.
+// The decoders of the IQ1, IQ2 and IQ3 formats, which store groups of 8 or 4 magnitudes as an index into a codebook,
+// and signs beside them. Their super-blocks have 256 elements.
 
 // codebooks holds the books one after the other, as testdata/make_codebooks.py describes.
 //
@@ -68,7 +68,8 @@ func evenSigns(seven uint32) uint8 {
 	return uint8(seven | uint32(bits.OnesCount32(seven)&1)<<7)
 }
 
-// IQ2_XXS: 0 scale, 2 for each 32 elements four indices and a word of four times seven signs and, on top, a 4-bit scale.
+// IQ2_XXS: 0 scale, 2 for each 32 elements four indices and a word of four times seven signs and, on top, a 4-bit
+// scale.
 func decodeIQ2XXS(dst []float32, src []byte) {
 	for ; len(dst) >= superBlock; dst, src = dst[superBlock:], src[66:] {
 		d := half(src)
@@ -94,7 +95,8 @@ func decodeIQ2XS(dst []float32, src []byte) {
 	}
 }
 
-// IQ2_S: 0 scale, 2 low bytes of the indices, 34 signs, 66 upper pairs of the indices, 74 4-bit scales for each 16 elements.
+// IQ2_S: 0 scale, 2 low bytes of the indices, 34 signs, 66 upper pairs of the indices, 74 4-bit scales for each 16
+// elements.
 func decodeIQ2S(dst []float32, src []byte) {
 	for ; len(dst) >= superBlock; dst, src = dst[superBlock:], src[82:] {
 		d := half(src)
@@ -162,8 +164,9 @@ func decodeIQ1S(dst []float32, src []byte) {
 	}
 }
 
-// IQ1_M: 0 low bytes of the indices, 32 for each 8 elements three upper bits of the index and the direction of the shift,
-// 48 four words of four times a 3-bit scale for 16 elements, whose upper nibbles together are the super-block's scale.
+// IQ1_M: 0 low bytes of the indices, 32 for each 8 elements three upper bits of the index and the direction of the
+// shift, 48 four words of four times a 3-bit scale for 16 elements, whose upper nibbles together are the super-block's
+// scale.
 func decodeIQ1M(dst []float32, src []byte) {
 	for ; len(dst) >= superBlock; dst, src = dst[superBlock:], src[56:] {
 		var words [4]uint16

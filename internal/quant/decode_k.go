@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// The decoders of 256-element super-blocks with scales of their own for every 16 or 32 elements. A product that something
-// is added to or taken from is converted to float32 first: the language lets a compiler fuse the two operations otherwise,
-// even across statements, and some processors would give other bits.
+// The decoders of 256-element super-blocks with scales of their own for every 16 or 32 elements. A product that
+// something is added to or taken from is converted to float32 first: the language lets a compiler fuse the two
+// operations otherwise, even across statements, and some processors would give other bits.
 
-// scaleMin6 unpacks the 8 scales and 8 minimums of Q4_K and Q5_K, 6 bits each, from 12 bytes: the first four of each lie
-// in the low 6 bits of bytes 0-3 and 4-7; the last four have their low 4 bits in bytes 8-11 (scale low, minimum high) and
-// their upper 2 bits on top of bytes 0-3 and 4-7.
+// scaleMin6 unpacks the 8 scales and 8 minimums of Q4_K and Q5_K, 6 bits each, from 12 bytes: the first four of each
+// lie in the low 6 bits of bytes 0-3 and 4-7; the last four have their low 4 bits in bytes 8-11 (scale low, minimum
+// high) and their upper 2 bits on top of bytes 0-3 and 4-7.
 func scaleMin6(p []byte) (scales, mins [8]uint8) {
 	p = p[:12]
 	for j := range 4 {
@@ -39,8 +39,8 @@ func decodeQ2K(dst []float32, src []byte) {
 	}
 }
 
-// scales6 unpacks the 16 signed scales of Q3_K, 6 bits each with offset 32, from 12 bytes: low nibbles in bytes 0-7 (0-7
-// low, 8-15 high), upper pairs in bytes 8-11.
+// scales6 unpacks the 16 signed scales of Q3_K, 6 bits each with offset 32, from 12 bytes: low nibbles in bytes 0-7
+// (0-7 low, 8-15 high), upper pairs in bytes 8-11.
 func scales6(p []byte) (scales [16]int8) {
 	p = p[:12]
 	for j := range scales {
@@ -51,8 +51,8 @@ func scales6(p []byte) (scales [16]int8) {
 	return scales
 }
 
-// Q3_K: 0 third bits (bit k of byte j belongs to element 32k+j; clear subtracts 4), 32 pairs of bits as in Q2_K, 96 scales,
-// 108 scale of scales.
+// Q3_K: 0 third bits (bit k of byte j belongs to element 32k+j; clear subtracts 4), 32 pairs of bits as in Q2_K, 96
+// scales, 108 scale of scales.
 func decodeQ3K(dst []float32, src []byte) {
 	for ; len(dst) >= superBlock; dst, src = dst[superBlock:], src[110:] {
 		d, scales := half(src[108:]), scales6(src[96:])
@@ -69,8 +69,8 @@ func decodeQ3K(dst []float32, src []byte) {
 	}
 }
 
-// Q4_K: 0 scale of scales, 2 scale of minimums, 4 scales and minimums, 16 nibbles: 32 bytes for each 64 elements, the low
-// nibbles first.
+// Q4_K: 0 scale of scales, 2 scale of minimums, 4 scales and minimums, 16 nibbles: 32 bytes for each 64 elements, the
+// low nibbles first.
 func decodeQ4K(dst []float32, src []byte) {
 	for ; len(dst) >= superBlock; dst, src = dst[superBlock:], src[144:] {
 		d, dmin := half(src), half(src[2:])
@@ -134,8 +134,8 @@ func decodeQ8K(dst []float32, src []byte) {
 	}
 }
 
-// IQ4_XS: 0 scale of scales, 2 upper pairs of the 8 scales, 4 their low nibbles, 8 nibbles (low, high) into iq4Values, 16
-// bytes for each 32 elements; scales have offset 32.
+// IQ4_XS: 0 scale of scales, 2 upper pairs of the 8 scales, 4 their low nibbles, 8 nibbles (low, high) into iq4Values,
+// 16 bytes for each 32 elements; scales have offset 32.
 func decodeIQ4XS(dst []float32, src []byte) {
 	for ; len(dst) >= superBlock; dst, src = dst[superBlock:], src[136:] {
 		d, high := half(src), binary.LittleEndian.Uint16(src[2:])

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// The encoders of formats with one scale per block: the block's extreme fixes the scale, every element is rounded to the
-// nearest step. Arithmetic is float32 throughout, so the bytes do not depend on the machine.
+// The encoders of formats with one scale per block: the block's extreme fixes the scale, every element is rounded to
+// the nearest step. Arithmetic is float32 throughout, so the bytes do not depend on the machine.
 
 // RangeError says that a number cannot be stored in a block format.
 type RangeError struct {
@@ -30,7 +30,8 @@ func finite(src []float32) error {
 	return nil
 }
 
-// putHalf stores x as a half at the start of b. It refuses what is too large for a half; base is the block's first element.
+// putHalf stores x as a half at the start of b. It refuses what is too large for a half; base is the block's first
+// element.
 func putHalf(b []byte, x float32, base int) error {
 	h := F32ToF16(x)
 	if h&0x7c00 == 0x7c00 {
@@ -73,8 +74,8 @@ func inverse(d float32) float32 {
 	return inv
 }
 
-// step returns x*inv+shift cut to a whole number in 0..top. It compares before it converts, because the conversion of what
-// is out of range differs between machines.
+// step returns x*inv+shift cut to a whole number in 0..top. It compares before it converts, because the conversion of
+// what is out of range differs between machines.
 func step(x, inv, shift float32, top int) uint8 {
 	t := float32(x*inv) + shift
 	switch {
@@ -195,8 +196,8 @@ func roundAway(x float32, limit int) int8 {
 	return int8(max(-float64(limit), min(float64(limit), math.Round(float64(x)))))
 }
 
-// encodeMXFP4 takes the scale from the largest magnitude's exponent, so that it falls in the top step, and rounds to the
-// nearest of the sixteen values, the one with the lower code where two are equally near.
+// encodeMXFP4 takes the scale from the largest magnitude's exponent, so that it falls in the top step, and rounds to
+// the nearest of the sixteen values, the one with the lower code where two are equally near.
 func encodeMXFP4(dst []byte, src []float32) error {
 	if err := finite(src); err != nil {
 		return err

@@ -3,8 +3,8 @@ package quant
 import "math"
 
 // The encoders of Q4_K, Q5_K and Q6_K. Each group of 16 or 32 elements gets the scale (and minimum) with the least
-// weighted squared error among a few candidates around the obvious one, each improved by least squares; then the groups'
-// scales are stored as whole multiples of the super-block's, and the elements are rounded against those.
+// weighted squared error among a few candidates around the obvious one, each improved by least squares; then the
+// groups' scales are stored as whole multiples of the super-block's, and the elements are rounded against those.
 
 // weights gives larger numbers more say: they move the outputs of a layer more than those near zero.
 func weights(w, x []float32) {
@@ -42,7 +42,8 @@ func affine(x []float32, top int) (scale, lowered float32) {
 	return scale, lowered
 }
 
-// affineFit rounds x with the given inverse scale and returns the scale and amount with the least squares for these steps.
+// affineFit rounds x with the given inverse scale and returns the scale and amount with the least squares for these
+// steps.
 func affineFit(x, w []float32, inv, lowered float32, top int) (scale, amount float32, ok bool) {
 	var sw, sq, sqq, sx, sqx float64
 	for i, v := range x {
@@ -206,8 +207,8 @@ func symmetric(x []float32, limit int) float32 {
 	return scale
 }
 
-// signedStep returns x*inv rounded to a whole number in -limit..limit-1, halves to even. Below 2^22 adding and taking away
-// 1.5*2^23, whose last bit is 1, rounds.
+// signedStep returns x*inv rounded to a whole number in -limit..limit-1, halves to even. Below 2^22 adding and taking
+// away 1.5*2^23, whose last bit is 1, rounds.
 func signedStep(x, inv float32, limit int) int {
 	const unit = 3 << 22
 	t := max(-float32(limit), min(float32(limit-1), x*inv))

@@ -124,7 +124,15 @@ func TestDequantizeMLXMatchesReference(t *testing.T) {
 			group, _ := strconv.Atoi(part[3])
 			want := floats(t, set, base+".values")
 			got := make([]float32, len(want))
-			err = quant.DequantizeMLX(got, x.Bytes(), raw(t, set, base+".scales"), raw(t, set, base+".biases"), typ, bits, group)
+			err = quant.DequantizeMLX(
+				got,
+				x.Bytes(),
+				raw(t, set, base+".scales"),
+				raw(t, set, base+".biases"),
+				typ,
+				bits,
+				group,
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

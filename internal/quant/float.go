@@ -48,7 +48,8 @@ func F32ToBF16(f float32) uint16 {
 	return uint16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// E4M3ToF32 returns the 8-bit float with 4 exponent and 3 mantissa bits (the "fn" kind: no infinities, S.1111.111 is NaN).
+// E4M3ToF32 returns the 8-bit float with 4 exponent and 3 mantissa bits (the "fn" kind: no infinities, S.1111.111 is
+// NaN).
 func E4M3ToF32(b byte) float32 { return e4m3[b] }
 
 var e4m3 = func() (t [256]float32) {

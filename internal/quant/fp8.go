@@ -2,17 +2,29 @@ package quant
 
 import "fmt"
 
-// DequantizeFP8 turns a row-major matrix of E4M3 bytes into numbers: each byte's value times the scale of the tile it lies
-// in. Tiles have tileRows x tileCols elements, those at the right and lower edge may be cut short, and scales holds one
-// number per tile, row-major: ceil(rows/tileRows) x ceil(cols/tileCols). DeepSeek's weight_scale_inv has tiles of 128 x
-// 128; one scale per output channel is 1 x cols; one for the tensor is rows x cols. (In all of these the stored number
-// multiplies, whatever its name says.)
+// DequantizeFP8 turns a row-major matrix of E4M3 bytes into numbers: each byte's value times the scale of the tile it
+// lies in. Tiles have tileRows x tileCols elements, those at the right and lower edge may be cut short, and scales
+// holds one number per tile, row-major: ceil(rows/tileRows) x ceil(cols/tileCols). DeepSeek's weight_scale_inv has
+// tiles of 128 x 128; one scale per output channel is 1 x cols; one for the tensor is rows x cols. (In all of these the
+// stored number multiplies, whatever its name says.)
 func DequantizeFP8(dst []float32, src []byte, rows, cols int, scales []float32, tileRows, tileCols int) error {
 	if rows < 0 || cols < 0 || tileRows < 1 || tileCols < 1 {
-		return fmt.Errorf("quant: fp8 matrix of %d x %d with tiles of %d x %d: sizes must be positive", rows, cols, tileRows, tileCols)
+		return fmt.Errorf(
+			"quant: fp8 matrix of %d x %d with tiles of %d x %d: sizes must be positive",
+			rows,
+			cols,
+			tileRows,
+			tileCols,
+		)
 	}
 	if !isProduct(len(src), rows, cols) || len(dst) != len(src) {
-		return fmt.Errorf("quant: fp8 matrix of %d x %d with %d bytes into %d numbers: sizes do not agree", rows, cols, len(src), len(dst))
+		return fmt.Errorf(
+			"quant: fp8 matrix of %d x %d with %d bytes into %d numbers: sizes do not agree",
+			rows,
+			cols,
+			len(src),
+			len(dst),
+		)
 	}
 	tilesDown, tilesAcross := ceilDiv(rows, tileRows), ceilDiv(cols, tileCols)
 	if !isProduct(len(scales), tilesDown, tilesAcross) {

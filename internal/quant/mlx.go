@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// DequantizeMLX turns groups of MLX's affine format into numbers. src packs len(dst) unsigned numbers of bits bits (2, 3,
-// 4, 5, 6 or 8), the first in the lowest bits, as a stream that is the same whether it is read as bytes or as
+// DequantizeMLX turns groups of MLX's affine format into numbers. src packs len(dst) unsigned numbers of bits bits (2,
+// 3, 4, 5, 6 or 8), the first in the lowest bits, as a stream that is the same whether it is read as bytes or as
 // little-endian 32-bit words. Each group of 32, 64 or 128 has a scale and a bias of type scaleType (F32, F16 or BF16),
 // and an element is q*scale+bias, where, as in MLX, both the product and the sum are rounded to scaleType.
 func DequantizeMLX(dst []float32, src, scales, biases []byte, scaleType Type, bits, group int) error {
@@ -25,7 +25,13 @@ func DequantizeMLX(dst []float32, src, scales, biases []byte, scaleType Type, bi
 	}
 	groups, groupBytes := len(dst)/group, group*bits/8
 	if len(dst)%group != 0 || !isProduct(len(src), groups, groupBytes) {
-		return fmt.Errorf("quant: %d numbers of %d bits in groups of %d do not fit %d bytes", len(dst), bits, group, len(src))
+		return fmt.Errorf(
+			"quant: %d numbers of %d bits in groups of %d do not fit %d bytes",
+			len(dst),
+			bits,
+			group,
+			len(src),
+		)
 	}
 	if !isProduct(len(scales), groups, width) || len(biases) != len(scales) {
 		return fmt.Errorf("quant: %d groups need %d bytes of scales and biases each, there are %d and %d",

@@ -2,9 +2,9 @@ package quant
 
 import "fmt"
 
-// RepackMXFP4 turns MXFP4 as Hugging Face stores it (blocks: 16 bytes for each 32 elements, byte j holds element 2j in its
-// low and 2j+1 in its high nibble; scales: one byte per block) into whole GGUF blocks (scale, then 16 bytes whose low
-// nibbles are the first half). Nothing is lost: UnpackMXFP4 is the way back.
+// RepackMXFP4 turns MXFP4 as Hugging Face stores it (blocks: 16 bytes for each 32 elements, byte j holds element 2j in
+// its low and 2j+1 in its high nibble; scales: one byte per block) into whole GGUF blocks (scale, then 16 bytes whose
+// low nibbles are the first half). Nothing is lost: UnpackMXFP4 is the way back.
 func RepackMXFP4(dst, blocks, scales []byte) error {
 	if err := mxfp4Sizes(len(dst), len(blocks), len(scales)); err != nil {
 		return err
@@ -40,7 +40,12 @@ func UnpackMXFP4(blocks, scales, src []byte) error {
 
 func mxfp4Sizes(packed, blocks, scales int) error {
 	if !isProduct(packed, scales, 17) || !isProduct(blocks, scales, 16) {
-		return fmt.Errorf("quant: %d MXFP4 scales need 16 bytes of codes and 17 packed bytes each, there are %d and %d", scales, blocks, packed)
+		return fmt.Errorf(
+			"quant: %d MXFP4 scales need 16 bytes of codes and 17 packed bytes each, there are %d and %d",
+			scales,
+			blocks,
+			packed,
+		)
 	}
 	return nil
 }

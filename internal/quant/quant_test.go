@@ -287,7 +287,15 @@ func TestMLXRefuses(t *testing.T) {
 		{"scales", 64, 32, 4, 4, BF16, 4, 64},
 		{"biases", 64, 32, 2, 4, BF16, 4, 64},
 	} {
-		err := DequantizeMLX(make([]float32, c.n), make([]byte, c.src), make([]byte, c.scales), make([]byte, c.biases), c.typ, c.bits, c.group)
+		err := DequantizeMLX(
+			make([]float32, c.n),
+			make([]byte, c.src),
+			make([]byte, c.scales),
+			make([]byte, c.biases),
+			c.typ,
+			c.bits,
+			c.group,
+		)
 		if err == nil {
 			t.Errorf("wrong %s: no error", c.name)
 		}

@@ -1,6 +1,6 @@
 // Package quant owns the element formats of weights: ggml's block formats, 16-bit and 8-bit floats, MLX's affine groups
-// and the MX formats. It says how many bytes they take and turns them into float32 and back, in plain Go that defines the
-// bits. It knows blocks and rows of numbers, not files, tensors' names, models or kernels.
+// and the MX formats. It says how many bytes they take and turns them into float32 and back, in plain Go that defines
+// the bits. It knows blocks and rows of numbers, not files, tensors' names, models or kernels.
 package quant
 
 import (
@@ -177,7 +177,11 @@ func (e *UnsupportedError) Error() string {
 	if !e.Type.Known() {
 		return fmt.Sprintf("quant: %v is not a known format and cannot be %s", e.Type, e.Op)
 	}
-	return fmt.Sprintf("quant: the format %v cannot be %s yet; use Q4_K, Q6_K, Q8_0 or another common format", e.Type, e.Op)
+	return fmt.Sprintf(
+		"quant: the format %v cannot be %s yet; use Q4_K, Q6_K, Q8_0 or another common format",
+		e.Type,
+		e.Op,
+	)
 }
 
 // sizes checks that n elements and b bytes are the same whole number of blocks.
@@ -189,9 +193,9 @@ func (f *format) sizes(n, b int) error {
 	return nil
 }
 
-// Dequantize turns whole blocks of src into len(dst) numbers, with the bits of ggml's reference decoders. Every product is
-// rounded to float32 before anything is added to it. The sizes must agree exactly. Integers and F64 are rounded to float32.
-// NVFP4's global scale, a tensor of its own, is left to the caller.
+// Dequantize turns whole blocks of src into len(dst) numbers, with the bits of ggml's reference decoders. Every product
+// is rounded to float32 before anything is added to it. The sizes must agree exactly. Integers and F64 are rounded to
+// float32. NVFP4's global scale, a tensor of its own, is left to the caller.
 func Dequantize(t Type, dst []float32, src []byte) error {
 	f := lookup(t)
 	if f == nil || f.decode == nil {

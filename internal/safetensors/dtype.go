@@ -35,7 +35,13 @@ func (t *Tensor) Elements() int {
 // scales that lie in other tensors; package quant joins the two.
 func (t *Tensor) ReadFloat32s(at, n int) ([]float32, error) {
 	if at < 0 || n < 0 || at > t.Elements()-n {
-		return nil, fmt.Errorf("safetensors: elements %d to %d of tensor %q, which has %d", at, at+n, t.Name, t.Elements())
+		return nil, fmt.Errorf(
+			"safetensors: elements %d to %d of tensor %q, which has %d",
+			at,
+			at+n,
+			t.Name,
+			t.Elements(),
+		)
 	}
 	typ, known := sameInGGML[t.DType]
 	read, ok := unsigned[t.DType]

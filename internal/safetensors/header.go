@@ -31,10 +31,18 @@ func parseFile(b []byte) (*header, error) {
 	}
 	n := binary.LittleEndian.Uint64(b)
 	if n > maxHeader {
-		return nil, fmt.Errorf("safetensors: the header has %d bytes, at most %d are allowed: it may not be a safetensors file", n, maxHeader)
+		return nil, fmt.Errorf(
+			"safetensors: the header has %d bytes, at most %d are allowed: it may not be a safetensors file",
+			n,
+			maxHeader,
+		)
 	}
 	if n > uint64(len(b)-8) {
-		return nil, fmt.Errorf("safetensors: the header ends %d bytes past the file: %w", n-uint64(len(b)-8), ErrTruncated)
+		return nil, fmt.Errorf(
+			"safetensors: the header ends %d bytes past the file: %w",
+			n-uint64(len(b)-8),
+			ErrTruncated,
+		)
 	}
 	text, start := b[8:8+n], 8+int(n)
 	if n == 0 || text[0] != '{' {
@@ -169,7 +177,12 @@ func (h *header) check(size int) error {
 		case t.off > end:
 			return fmt.Errorf("safetensors: %d bytes before tensor %q belong to no tensor", t.off-end, t.Name)
 		case t.size > size-end:
-			return fmt.Errorf("safetensors: tensor %q ends %d bytes past the file: %w", t.Name, t.size-(size-end), ErrTruncated)
+			return fmt.Errorf(
+				"safetensors: tensor %q ends %d bytes past the file: %w",
+				t.Name,
+				t.size-(size-end),
+				ErrTruncated,
+			)
 		}
 		end += t.size
 	}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads the small part of JSON that headers and indexes use, in one pass over bytes that stay where they are. The
-// standard decoder would let duplicate names through, and is slow on headers of many megabytes.
+// scanner reads the small part of JSON that headers and indexes use, in one pass over bytes that stay where they are.
+// The standard decoder would let duplicate names through, and is slow on headers of many megabytes.
 type scanner struct {
 	b   []byte
 	off int

@@ -1,7 +1,7 @@
-// Package safetensors owns the safetensors container: it reads one file, a folder, or the files named by an index, through
-// mappings, and writes single files. Files come from strangers, so headers are checked strictly: duplicates, gaps,
-// overlaps, wrong sizes and trailing bytes are refused. It knows names, element types, shapes and byte ranges, not what a
-// tensor means to a model.
+// Package safetensors owns the safetensors container: it reads one file, a folder, or the files named by an index,
+// through mappings, and writes single files. Files come from strangers, so headers are checked strictly: duplicates,
+// gaps, overlaps, wrong sizes and trailing bytes are refused. It knows names, element types, shapes and byte ranges,
+// not what a tensor means to a model.
 package safetensors
 
 import (
@@ -19,8 +19,8 @@ import (
 // maxFiles bounds the files of one checkpoint.
 const maxFiles = 4096
 
-// Set is an open checkpoint: the tensors of one or several files. Reading from several goroutines is safe; Close ends the
-// life of every tensor's bytes.
+// Set is an open checkpoint: the tensors of one or several files. Reading from several goroutines is safe; Close ends
+// the life of every tensor's bytes.
 type Set struct {
 	files    []*mmap.File
 	tensors  []*Tensor
@@ -110,7 +110,12 @@ func openIndex(path string) (*Set, error) {
 	var shards []string
 	for name, shard := range weights {
 		if !plainName(shard) {
-			return nil, fmt.Errorf("safetensors: the index puts tensor %q into %q: shards must lie beside the index (in %s)", name, shard, path)
+			return nil, fmt.Errorf(
+				"safetensors: the index puts tensor %q into %q: shards must lie beside the index (in %s)",
+				name,
+				shard,
+				path,
+			)
 		}
 		shards = append(shards, shard)
 	}
@@ -128,7 +133,12 @@ func openIndex(path string) (*Set, error) {
 	for name, shard := range weights {
 		t, ok := s.byName[name]
 		if !ok || t.Path() != filepath.Join(dir, shard) {
-			err := fmt.Errorf("safetensors: tensor %q is not in %s, where the index puts it: fetch both again (in %s)", name, shard, path)
+			err := fmt.Errorf(
+				"safetensors: tensor %q is not in %s, where the index puts it: fetch both again (in %s)",
+				name,
+				shard,
+				path,
+			)
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -171,7 +181,10 @@ func (s *Set) add(m *mmap.File) error {
 			s.metadata[k] = v
 		}
 	}
-	slices.SortFunc(h.tensors, func(a, b *Tensor) int { return cmp.Or(cmp.Compare(a.off, b.off), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(
+		h.tensors,
+		func(a, b *Tensor) int { return cmp.Or(cmp.Compare(a.off, b.off), cmp.Compare(a.Name, b.Name)) },
+	)
 	for _, t := range h.tensors {
 		t.file = m
 		if old, ok := s.byName[t.Name]; ok {

@@ -42,13 +42,42 @@ var cases = []struct {
 	{"F64, whose name starts like F6_E2M3", file(one("F64", "[]", "[0,8]"), 8), ""},
 	{"empty tensor", file(one("BF16", "[0,5]", "[0,0]"), 0), ""},
 	{"empty with a huge dimension", file(one("F32", "[1000000000000000000,0]", "[0,0]"), 0), ""},
-	{"empty between others", file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3), ""},
-	{"unaligned", file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}}`, 5), ""},
-	{"out of order", file(`{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"a":{"shape":[1],"data_offsets":[0,1],"dtype":"U8"}}`, 2), ""},
+	{
+		"empty between others",
+		file(
+			`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"e":{"dtype":"F32","shape":[0],"data_offsets":[2,2]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`,
+			3,
+		),
+		"",
+	},
+	{
+		"unaligned",
+		file(
+			`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}}`,
+			5,
+		),
+		"",
+	},
+	{
+		"out of order",
+		file(
+			`{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"a":{"shape":[1],"data_offsets":[0,1],"dtype":"U8"}}`,
+			2,
+		),
+		"",
+	},
 	{"four-bit floats", file(one("F4", "[3,2]", "[0,3]"), 3), ""},
 	{"spaces", file(" {} "[1:]+"   ", 0), ""},
-	{"spaces inside", file("{ \"t\" :\n{ \"dtype\" : \"U8\" , \"shape\" : [ 1 , 1 ] ,\t\"data_offsets\" : [ 0 , 1 ] } }", 1), ""},
-	{"metadata", file(`{"__metadata__":{"format":"pt","n":""},"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1), ""},
+	{
+		"spaces inside",
+		file("{ \"t\" :\n{ \"dtype\" : \"U8\" , \"shape\" : [ 1 , 1 ] ,\t\"data_offsets\" : [ 0 , 1 ] } }", 1),
+		"",
+	},
+	{
+		"metadata",
+		file(`{"__metadata__":{"format":"pt","n":""},"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1),
+		"",
+	},
 	{"escapes", file(`{"\u0074\"\\\n":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1), ""},
 
 	{"nothing", nil, "the file has 0 bytes"},
@@ -74,15 +103,41 @@ var cases = []struct {
 	{"null byte", file("{\x00}", 0), `'\x00' where '"' is expected`},
 	{"deep", file(`{"t":`+strings.Repeat("{", 100_000), 0), `'{' where '"'`},
 
-	{"tensor twice", file(`{"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2), `tensor "t" is there twice`},
-	{"tensor twice by escape", file(`{"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"\u0074":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2), `tensor "t" is there twice`},
+	{
+		"tensor twice",
+		file(
+			`{"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"t":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`,
+			2,
+		),
+		`tensor "t" is there twice`,
+	},
+	{
+		"tensor twice by escape",
+		file(
+			`{"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"\u0074":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`,
+			2,
+		),
+		`tensor "t" is there twice`,
+	},
 	{"metadata twice", file(`{"__metadata__":{},"__metadata__":{}}`, 0), "__metadata__ is there twice"},
 	{"metadata key twice", file(`{"__metadata__":{"a":"1","a":"2"}}`, 0), `"a" is there twice`},
 	{"metadata a number", file(`{"__metadata__":{"a":1}}`, 0), `'1' where '"' is expected`},
-	{"dtype twice", file(`{"t":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1), `the key "dtype" is there twice`},
-	{"offsets twice", file(`{"t":{"dtype":"U8","data_offsets":[0,1],"shape":[1],"data_offsets":[0,1]}}`, 1), `the key "data_offsets" is there twice`},
+	{
+		"dtype twice",
+		file(`{"t":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1),
+		`the key "dtype" is there twice`,
+	},
+	{
+		"offsets twice",
+		file(`{"t":{"dtype":"U8","data_offsets":[0,1],"shape":[1],"data_offsets":[0,1]}}`, 1),
+		`the key "data_offsets" is there twice`,
+	},
 	{"key unknown", file(`{"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"stride":[1]}}`, 1), `"stride"`},
-	{"dtype missing", file(`{"t":{"shape":[1],"data_offsets":[0,1]}}`, 1), "dtype, shape and two data_offsets are needed"},
+	{
+		"dtype missing",
+		file(`{"t":{"shape":[1],"data_offsets":[0,1]}}`, 1),
+		"dtype, shape and two data_offsets are needed",
+	},
 	{"one offset", file(one("U8", "[1]", "[0]"), 1), "two data_offsets are needed"},
 	{"three offsets", file(one("U8", "[1]", "[0,1,2]"), 1), "more than 2 numbers"},
 	{"dtype unknown", file(one("Q4", "[1]", "[0,1]"), 1), `the dtype "Q4" is not known`},
@@ -100,13 +155,45 @@ var cases = []struct {
 	{"part of a byte", file(one("F4", "[3]", "[0,2]"), 2), "does not fill whole bytes"},
 
 	{"gap first", file(one("U8", "[1]", "[1,2]"), 2), `1 bytes before tensor "t" belong to no tensor`},
-	{"gap", file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}}`, 4), `2 bytes before tensor "b"`},
-	{"overlap", file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3), `tensor "b" overlaps`},
-	{"same range", file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1), "overlaps"},
-	{"data past the end", file(one("F32", "[2]", "[0,8]"), 5), `tensor "t" ends 3 bytes past the file: truncated, fetch it again`},
+	{
+		"gap",
+		file(
+			`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}}`,
+			4,
+		),
+		`2 bytes before tensor "b"`,
+	},
+	{
+		"overlap",
+		file(
+			`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`,
+			3,
+		),
+		`tensor "b" overlaps`,
+	},
+	{
+		"same range",
+		file(
+			`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`,
+			1,
+		),
+		"overlaps",
+	},
+	{
+		"data past the end",
+		file(one("F32", "[2]", "[0,8]"), 5),
+		`tensor "t" ends 3 bytes past the file: truncated, fetch it again`,
+	},
 	{"bytes after the last", file(one("U8", "[1]", "[0,1]"), 3), "2 bytes after the last tensor belong to no tensor"},
 	{"data without tensors", file(`{}`, 1), "1 bytes after the last tensor"},
-	{"empty tensor inside another", file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"e":{"dtype":"U8","shape":[0],"data_offsets":[1,1]}}`, 2), `tensor "e" overlaps`},
+	{
+		"empty tensor inside another",
+		file(
+			`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"e":{"dtype":"U8","shape":[0],"data_offsets":[1,1]}}`,
+			2,
+		),
+		`tensor "e" overlaps`,
+	},
 }
 
 func write(t testing.TB, dir, name string, data []byte) string {
@@ -187,7 +274,8 @@ func TestTensorBytes(t *testing.T) {
 	}
 	a, _ := s.Tensor("a")
 	b, _ := s.Tensor("b")
-	if !bytes.Equal(a.Bytes(), []byte{0, 1}) || !bytes.Equal(b.Bytes(), []byte{2}) || !reflect.DeepEqual(a.Shape, []int{2, 1}) {
+	if !bytes.Equal(a.Bytes(), []byte{0, 1}) || !bytes.Equal(b.Bytes(), []byte{2}) ||
+		!reflect.DeepEqual(a.Shape, []int{2, 1}) {
 		t.Errorf("a is %v of shape %v, b is %v", a.Bytes(), a.Shape, b.Bytes())
 	}
 	if cap(a.Bytes()) != 2 {
@@ -234,7 +322,14 @@ func TestFloat32s(t *testing.T) {
 		n := len(c.data) * 8 / dtypes[c.dtype]
 		var b bytes.Buffer
 		// A byte in front makes everything after it unaligned.
-		err := Write(&b, []Entry{{Name: "x", DType: "U8", Shape: []int{1}, Data: []byte{9}}, {Name: "t", DType: c.dtype, Shape: []int{n}, Data: c.data}}, nil)
+		err := Write(
+			&b,
+			[]Entry{
+				{Name: "x", DType: "U8", Shape: []int{1}, Data: []byte{9}},
+				{Name: "t", DType: c.dtype, Shape: []int{n}, Data: c.data},
+			},
+			nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +351,11 @@ func TestFolders(t *testing.T) {
 		return file(fmt.Sprintf(`{"%s":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, name), 1)
 	}
 	index := func(pairs string) []byte {
-		return fmt.Appendf(nil, `{"metadata":{"total_size":2,"deep":[{"a":null,"b":-1.5e3},true,"x"]},"weight_map":{%s}}`, pairs)
+		return fmt.Appendf(
+			nil,
+			`{"metadata":{"total_size":2,"deep":[{"a":null,"b":-1.5e3},true,"x"]},"weight_map":{%s}}`,
+			pairs,
+		)
 	}
 	const idx = "model.safetensors.index.json"
 	for _, c := range []struct {
@@ -355,7 +454,8 @@ func TestWriteRoundTrip(t *testing.T) {
 			want = []byte("xyz")
 		}
 		x, ok := s.Tensor(e.Name)
-		if !ok || x.DType != e.DType || !bytes.Equal(x.Bytes(), want) || !reflect.DeepEqual(x.Shape, append([]int{}, e.Shape...)) {
+		if !ok || x.DType != e.DType || !bytes.Equal(x.Bytes(), want) ||
+			!reflect.DeepEqual(x.Shape, append([]int{}, e.Shape...)) {
 			t.Errorf("tensor %q is not what was written", e.Name)
 		}
 	}
@@ -411,8 +511,8 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
-// TestOpenAllocatesInProportion holds opening a file, good or bad, to memory in proportion to its size, whatever counts it
-// claims.
+// TestOpenAllocatesInProportion holds opening a file, good or bad, to memory in proportion to its size, whatever counts
+// it claims.
 func TestOpenAllocatesInProportion(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range cases {
@@ -424,7 +524,13 @@ func TestOpenAllocatesInProportion(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(64<<10+16*len(c.file)); got > limit {
-			t.Errorf("%s: a file of %d bytes takes %d bytes of memory, want at most %d", c.name, len(c.file), got, limit)
+			t.Errorf(
+				"%s: a file of %d bytes takes %d bytes of memory, want at most %d",
+				c.name,
+				len(c.file),
+				got,
+				limit,
+			)
 		}
 	}
 }
@@ -483,7 +589,15 @@ func FuzzIndex(f *testing.F) {
 func BenchmarkOpen(b *testing.B) {
 	var entries []Entry
 	for i := range 50_000 {
-		entries = append(entries, Entry{Name: fmt.Sprintf("model.layers.%d.mlp.experts.%d.up_proj.weight", i/256, i%256), DType: "BF16", Shape: []int{1, 1}, Data: []byte{1, 2}})
+		entries = append(
+			entries,
+			Entry{
+				Name:  fmt.Sprintf("model.layers.%d.mlp.experts.%d.up_proj.weight", i/256, i%256),
+				DType: "BF16",
+				Shape: []int{1, 1},
+				Data:  []byte{1, 2},
+			},
+		)
 	}
 	var buf bytes.Buffer
 	if err := Write(&buf, entries, nil); err != nil {

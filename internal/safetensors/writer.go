@@ -20,8 +20,8 @@ type Entry struct {
 	From  io.Reader
 }
 
-// Write writes a whole file: the entries in the given order, and metadata if there is any. The data starts at a multiple
-// of eight bytes. Nothing is written if an entry's description is wrong.
+// Write writes a whole file: the entries in the given order, and metadata if there is any. The data starts at a
+// multiple of eight bytes. Nothing is written if an entry's description is wrong.
 func Write(w io.Writer, entries []Entry, metadata map[string]string) error {
 	h, sizes, err := encodeHeader(entries, metadata)
 	if err != nil {

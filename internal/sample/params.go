@@ -110,8 +110,8 @@ type Mask interface {
 	Accept(token int32) error
 }
 
-// A Preparer is a Mask whose Allowed takes its time: Prepare computes what the next Allowed returns. The engine calls it
-// after each Accept, on a goroutine of its own beside the running step.
+// A Preparer is a Mask whose Allowed takes its time: Prepare computes what the next Allowed returns. The engine calls
+// it after each Accept, on a goroutine of its own beside the running step.
 type Preparer interface {
 	Mask
 	Prepare()

@@ -10,7 +10,9 @@ import (
 var ErrNothingAllowed = errors.New("sampling: no token is allowed here: the mask or the logit bias forbids all of them")
 
 // ErrNotFinite says that the model's logits are no numbers.
-var ErrNotFinite = errors.New("sampling: the logits are not finite: the weights are damaged or the computation overflowed")
+var ErrNotFinite = errors.New(
+	"sampling: the logits are not finite: the weights are damaged or the computation overflowed",
+)
 
 // A Sampler draws the tokens of one row. It holds no state but its Mask's.
 type Sampler struct {

@@ -97,7 +97,10 @@ func reference(p Params, logits []float32, history []int32, prompt int, allowed 
 			}
 		}
 		old := slices.Clone(prob)
-		keep(func(i int) float64 { return math.Abs(-math.Log(old[i]) - h) }, func(_ int, m float64) bool { return m >= q })
+		keep(
+			func(i int) float64 { return math.Abs(-math.Log(old[i]) - h) },
+			func(_ int, m float64) bool { return m >= q },
+		)
 	}
 	if q := float64(p.TopP); q > 0 && q < 1 {
 		old := slices.Clone(prob)
@@ -247,9 +250,21 @@ func TestSurvivorsMatchFullSort(t *testing.T) {
 			p    Params
 			got  func(c []candidate, top float32) []candidate
 		}{
-			{"top-p", Params{Temperature: 1, TopP: p}, func(c []candidate, _ float32) []candidate { return nucleus(c, float64(p), sum(c), len(c)) }},
-			{"typical", Params{Temperature: 1, TypicalP: p}, func(c []candidate, top float32) []candidate { return typical(c, float64(p), top, 1) }},
-			{"min-p", Params{Temperature: 1, MinP: p}, func(c []candidate, _ float32) []candidate { return atLeast(c, float64(p)) }},
+			{
+				"top-p",
+				Params{Temperature: 1, TopP: p},
+				func(c []candidate, _ float32) []candidate { return nucleus(c, float64(p), sum(c), len(c)) },
+			},
+			{
+				"typical",
+				Params{Temperature: 1, TypicalP: p},
+				func(c []candidate, top float32) []candidate { return typical(c, float64(p), top, 1) },
+			},
+			{
+				"min-p",
+				Params{Temperature: 1, MinP: p},
+				func(c []candidate, _ float32) []candidate { return atLeast(c, float64(p)) },
+			},
 		}
 		for _, s := range sets {
 			want := reference(s.p, logits, nil, 0, nil)
@@ -354,7 +369,10 @@ func TestSampleErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for _, p := range []Params{{}, {Temperature: 1}} {
-			if _, err := New(p, tt.mask).Sample(NewScratch(2), slices.Clone(tt.logits), nil, 0); !errors.Is(err, tt.want) {
+			if _, err := New(p, tt.mask).Sample(NewScratch(2), slices.Clone(tt.logits), nil, 0); !errors.Is(
+				err,
+				tt.want,
+			) {
 				t.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
 			}
 		}
@@ -471,7 +489,10 @@ func TestSampleFreelyKnowsNoPenalties(t *testing.T) {
 			return id
 		}
 		plain := draw(func(s *Sampler) (int32, error) { return s.Sample(w, row, history, promptLen) }, Params{})
-		free := draw(func(s *Sampler) (int32, error) { return s.SampleFreely(w, row, history) }, Params{RepetitionPenalty: 2, FrequencyPenalty: 2, PresencePenalty: 2})
+		free := draw(
+			func(s *Sampler) (int32, error) { return s.SampleFreely(w, row, history) },
+			Params{RepetitionPenalty: 2, FrequencyPenalty: 2, PresencePenalty: 2},
+		)
 		if free != plain {
 			t.Fatalf("seed %d: %d, without penalties %d", seed, free, plain)
 		}

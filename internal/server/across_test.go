@@ -172,8 +172,20 @@ func (a ask) put(ctx context.Context, w *servertest.World, x *way, stream bool) 
 		return said{}, err
 	}
 	body = strings.NewReplacer(
-		"SYS", `{"role":"system","content":"You are brief."}`, "ASK", `{"role":"user","content":`+string(question)+`}`, "QUESTION", string(question),
-		":SCHEMA", ":"+weatherSchema, ":T", fmt.Sprintf(":%g", a.temperature), `:S`, fmt.Sprintf(":%v", stream), "OPTS", opts,
+		"SYS",
+		`{"role":"system","content":"You are brief."}`,
+		"ASK",
+		`{"role":"user","content":`+string(question)+`}`,
+		"QUESTION",
+		string(question),
+		":SCHEMA",
+		":"+weatherSchema,
+		":T",
+		fmt.Sprintf(":%g", a.temperature),
+		`:S`,
+		fmt.Sprintf(":%v", stream),
+		"OPTS",
+		opts,
 	).Replace(body)
 	body = strings.Replace(body, `{`, `{"model":"real",`, 1) + "}"
 	r, err := w.Send(ctx, "POST", x.path, body, "anthropic-version", "2023-06-01")
@@ -217,8 +229,8 @@ func realWorld(t *testing.T) *servertest.World {
 	})
 }
 
-// TestSameTokensInEveryDialect asks the default model one question in every dialect, streamed and in one piece, alone and
-// among seven others. BALEEN_TEST_MODELS turns it on.
+// TestSameTokensInEveryDialect asks the default model one question in every dialect, streamed and in one piece, alone
+// and among seven others. BALEEN_TEST_MODELS turns it on.
 func TestSameTokensInEveryDialect(t *testing.T) {
 	w := realWorld(t)
 	for _, a := range []ask{
@@ -240,7 +252,16 @@ func TestSameTokensInEveryDialect(t *testing.T) {
 				for _, others := range []int{0, 7} {
 					got, err := among(t, w, others, func() (said, error) { return a.put(t.Context(), w, x, stream) })
 					if err != nil || got != want {
-						t.Errorf("%+v over %s, streamed %v, among %d others: %+v %v, want %+v", a, x.name, stream, others, got, err, want)
+						t.Errorf(
+							"%+v over %s, streamed %v, among %d others: %+v %v, want %+v",
+							a,
+							x.name,
+							stream,
+							others,
+							got,
+							err,
+							want,
+						)
 					}
 				}
 			}
@@ -256,7 +277,11 @@ func among(t *testing.T, w *servertest.World, others int, f func() (said, error)
 	for i := range others {
 		wg.Go(func() {
 			for round := 0; ctx.Err() == nil; round++ {
-				a := ask{fmt.Sprintf("Count to %d%s.", 10*i+round, strings.Repeat(" slowly", 20*i)), float64(i%3) / 2, i%2 == 1}
+				a := ask{
+					fmt.Sprintf("Count to %d%s.", 10*i+round, strings.Repeat(" slowly", 20*i)),
+					float64(i%3) / 2,
+					i%2 == 1,
+				}
 				if _, err := a.put(ctx, w, &ways[i%4], i%3 == 0); err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}

@@ -44,7 +44,8 @@ func TestBodiesOfManySmallThings(t *testing.T) {
 		{"/api/generate", `"prompt":"hi","options":{"stop":[` + many(`"a"`) + `]}`, "options.stop"},
 	} {
 		r := w.Post(t, c.path, `{"model":"scripted",`+c.body+`}`)
-		if path := strings.NewReplacer("[", ".", "]", "").Replace(c.field); r.Status != 400 || !strings.Contains(r.Body, c.field) && !strings.Contains(r.Body, path) {
+		if path := strings.NewReplacer("[", ".", "]", "").Replace(c.field); r.Status != 400 ||
+			!strings.Contains(r.Body, c.field) && !strings.Contains(r.Body, path) {
 			t.Errorf("%s %.60s: %d %.300s, want %s", c.path, c.body, r.Status, r.Body, c.field)
 		}
 	}
@@ -82,14 +83,15 @@ func TestTextsBeyondAnyTokens(t *testing.T) {
 		"/v1/completions": fmt.Sprintf(`"prompt":%q`, long),
 	} {
 		r := w.Post(t, path, `{"model":"scripted",`+body+`}`)
-		if r.Status != 400 || !strings.Contains(r.Body, "context_length_exceeded") || !strings.Contains(r.Body, "at least") {
+		if r.Status != 400 || !strings.Contains(r.Body, "context_length_exceeded") ||
+			!strings.Contains(r.Body, "at least") {
 			t.Errorf("%s: %d %.300s", path, r.Status, r.Body)
 		}
 	}
 }
 
-// TestUnfinishedBodiesHoldLittle sends the greater part of large bodies and stops: together they get so much memory and no
-// more, small requests go on meanwhile, and those that send nothing are ended.
+// TestUnfinishedBodiesHoldLittle sends the greater part of large bodies and stops: together they get so much memory and
+// no more, small requests go on meanwhile, and those that send nothing are ended.
 func TestUnfinishedBodiesHoldLittle(t *testing.T) {
 	w := world(t, servertest.Options{Server: func(o *server.Options) {
 		o.BodyMemory, o.BodyPause = 4<<20, time.Second
@@ -104,7 +106,12 @@ func TestUnfinishedBodiesHoldLittle(t *testing.T) {
 		}
 		conns = append(conns, c)
 		go func() {
-			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{\"model\":\"", chatPath, 3<<20)
+			fmt.Fprintf(
+				c,
+				"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n{\"model\":\"",
+				chatPath,
+				3<<20,
+			)
 			for range 31 { // nearly 2 MiB, for which a buffer of 2 or 4 MiB is needed
 				if _, err := io.WriteString(c, piece); err != nil {
 					break

@@ -30,7 +30,9 @@ const lastBytes = 2 * time.Second
 // a connection for good, also where nobody looks at the body: the answer is only sent behind it.
 func (c *call) await(r *http.Request, d time.Duration) {
 	if r.ContentLength != 0 {
-		http.NewResponseController(c.writer).SetReadDeadline(time.Now().Add(d)) //nolint:errcheck // writers of tests have none
+		http.NewResponseController(c.writer).
+			SetReadDeadline(time.Now().Add(d))
+		//nolint:errcheck // writers of tests have none
 	}
 }
 
@@ -63,7 +65,9 @@ func (c *call) readBody(r *http.Request) ([]byte, error) {
 	}
 	c.bodyRead = true
 	if c.writer != nil { // the answer may take longer than the body
-		http.NewResponseController(c.writer).SetReadDeadline(time.Time{}) //nolint:errcheck // writers of tests have none
+		http.NewResponseController(c.writer).
+			SetReadDeadline(time.Time{})
+		//nolint:errcheck // writers of tests have none
 	}
 	return b, nil
 }
@@ -103,7 +107,12 @@ func (c *call) grow(n int64) error {
 	}
 	ok, others := c.bodies.Take(c.trace.Caller, more)
 	if !ok {
-		e := &chat.Error{Kind: chat.Overloaded, RetryAfter: 2 * time.Second, Msg: "the requests in work have too large bodies together: try again when some have ended, or send less"}
+		e := &chat.Error{
+			Kind:       chat.Overloaded,
+			RetryAfter: 2 * time.Second,
+			Msg: "the requests in work have too large bodies together: try again when some have ended, or " +
+				"send less",
+		}
 		if others {
 			e.Kind = chat.RateLimited
 		}

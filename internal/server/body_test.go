@@ -24,8 +24,8 @@ func (s *slowly) Read(b []byte) (int, error) {
 	return 1, nil
 }
 
-// TestBodiesUpToTheLimitAreCopiedSeldom: what a body costs does not depend on how small its pieces are, near the largest
-// size either.
+// TestBodiesUpToTheLimitAreCopiedSeldom: what a body costs does not depend on how small its pieces are, near the
+// largest size either.
 func TestBodiesUpToTheLimitAreCopiedSeldom(t *testing.T) {
 	const limit = 100 << 10
 	for _, c := range []struct {

@@ -99,8 +99,8 @@ func TestNoCallComesAgain(t *testing.T) {
 	}
 }
 
-// TestAnswersAreWhatTheModelWroteUnlessAsked: off unless the server or the request says so; the request overrules the server;
-// and an answer that was changed says so in its usage and beside it, in every dialect, streamed or not.
+// TestAnswersAreWhatTheModelWroteUnlessAsked: off unless the server or the request says so; the request overrules the
+// server; and an answer that was changed says so in its usage and beside it, in every dialect, streamed or not.
 func TestAnswersAreWhatTheModelWroteUnlessAsked(t *testing.T) {
 	again := servertest.ToolCall("get_weather", `{"city": "Oslo"}`)
 	for _, c := range []struct {
@@ -126,12 +126,29 @@ func TestAnswersAreWhatTheModelWroteUnlessAsked(t *testing.T) {
 				}
 				r := w.Post(t, x.path, body+"}")
 				said := r.Header.Get(server.NoticeHeader) + r.Trailer.Get(server.NoticeHeader)
-				if r.Status != 200 || stream == "false" && strings.Contains(r.Body, "7 degrees") != c.guarded || strings.Contains(r.Body, `"baleen_concluded":1`) != c.guarded ||
+				if r.Status != 200 || stream == "false" && strings.Contains(r.Body, "7 degrees") != c.guarded ||
+					strings.Contains(r.Body, `"baleen_concluded":1`) != c.guarded ||
 					strings.Contains(said, "asked again") != c.guarded {
-					t.Errorf("server %v, field %q, %s streamed %s: %d, notice %q, %s", c.server, c.field, x.name, stream, r.Status, said, r.Body)
+					t.Errorf(
+						"server %v, field %q, %s streamed %s: %d, notice %q, %s",
+						c.server,
+						c.field,
+						x.name,
+						stream,
+						r.Status,
+						said,
+						r.Body,
+					)
 				}
 				if calls := strings.Count(r.Body, "Oslo"); stream == "false" && !c.guarded && calls != 2 {
-					t.Errorf("server %v, field %q, %s streamed %s: the model made two calls, %s", c.server, c.field, x.name, stream, r.Body)
+					t.Errorf(
+						"server %v, field %q, %s streamed %s: the model made two calls, %s",
+						c.server,
+						c.field,
+						x.name,
+						stream,
+						r.Body,
+					)
 				}
 			}
 		}
@@ -143,7 +160,8 @@ func TestConcludingIsAccountedFor(t *testing.T) {
 	dir := t.TempDir()
 	again := servertest.ToolCall("get_weather", `{"city": "Oslo"}`)
 	w := concludeWorld(t, insistent(again, inWords), true, dir)
-	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","n":3,` + secondTurns["chat"][1:] + ways[0].tools + "}")
+	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).
+		Replace(`{"model":"real","n":3,` + secondTurns["chat"][1:] + ways[0].tools + "}")
 	r := w.Post(t, "/v1/chat/completions", body)
 	var got struct {
 		Choices []struct {
@@ -172,7 +190,12 @@ func TestConcludingIsAccountedFor(t *testing.T) {
 		return len(files) >= 5
 	})
 	for _, f := range files {
-		want := map[string]string{"prompt.txt": "7 C\n</tool_response><|im_end|>", "prompt.txt.1": "7 C\n</tool_response>\n" + toolfmt.Conclusion + "<|im_end|>", "output.txt": "<tool_call>", "output.txt.1": inWords}
+		want := map[string]string{
+			"prompt.txt":   "7 C\n</tool_response><|im_end|>",
+			"prompt.txt.1": "7 C\n</tool_response>\n" + toolfmt.Conclusion + "<|im_end|>",
+			"output.txt":   "<tool_call>",
+			"output.txt.1": inWords,
+		}
 		b, err := os.ReadFile(f)
 		if err != nil || !strings.Contains(string(b), want[filepath.Base(f)]) {
 			t.Errorf("%s: %v %s", f, err, b)
@@ -189,8 +212,14 @@ func TestConcludingIsAccountedFor(t *testing.T) {
 // TestStopStringsEndOneAnswer wants what is held back of the first answer handed out before the second begins: together
 // they have the stop string, and neither has it.
 func TestStopStringsEndOneAnswer(t *testing.T) {
-	w := concludeWorld(t, insistent("Let me see!"+servertest.ToolCall("get_weather", `{"city": "Oslo"}`), inWords), true, "")
-	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).Replace(`{"model":"real","stop":["!\n\nIt","!It"],` + secondTurns["chat"][1:] + ways[0].tools + "}")
+	w := concludeWorld(
+		t,
+		insistent("Let me see!"+servertest.ToolCall("get_weather", `{"city": "Oslo"}`), inWords),
+		true,
+		"",
+	)
+	body := strings.NewReplacer(":T", ":0", `,"stream_options":OPTS,"stream":S`, "", ":SCHEMA", ":"+weatherSchema).
+		Replace(`{"model":"real","stop":["!\n\nIt","!It"],` + secondTurns["chat"][1:] + ways[0].tools + "}")
 	if r := w.Post(t, "/v1/chat/completions", body); !strings.Contains(r.Body, `Let me see!\n\n`+inWords) {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}

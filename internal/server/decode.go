@@ -7,8 +7,8 @@ import (
 	"github.com/baleenrun/baleen/internal/server/fields"
 )
 
-// Decode reads a request's body by a table, and goes on with then. What the body has that nothing here reads is named in
-// the header X-Baleen-Notice of the answer and in the log.
+// Decode reads a request's body by a table, and goes on with then. What the body has that nothing here reads is named
+// in the header X-Baleen-Notice of the answer and in the log.
 func Decode[T any](r *http.Request, t *fields.Table[T], dst *T, then ...func() error) error {
 	b, err := Body(r)
 	if err != nil {

@@ -34,7 +34,15 @@ var speakers = []speaker{
 		"openai", "/v1/chat/completions", `{"model":"scripted","messages":[{"role":"user","content":"PROMPT"}],"stream":STREAM}`,
 		`"thinking_budget":20`, `"reasoning_effort":"low"`, "data: [DONE]\n\n", `data: {"error":`,
 	},
-	{"openai", "/v1/completions", `{"model":"scripted","prompt":"<|im_start|>user\nPROMPT","max_tokens":2000,"stream":STREAM}`, "", "", "data: [DONE]\n\n", `data: {"error":`},
+	{
+		"openai",
+		"/v1/completions",
+		`{"model":"scripted","prompt":"<|im_start|>user\nPROMPT","max_tokens":2000,"stream":STREAM}`,
+		"",
+		"",
+		"data: [DONE]\n\n",
+		`data: {"error":`,
+	},
 	{
 		"openai", "/v1/responses", `{"model":"scripted","input":"PROMPT","stream":STREAM}`,
 		"", `"reasoning":{"effort":"low"}`, "", "event: response.failed\n",
@@ -48,7 +56,15 @@ var speakers = []speaker{
 		"", `"think":"low"`, "", `{"error":`,
 	},
 	{"llamacpp", "/completion", `{"prompt":"<|im_start|>user\nPROMPT","stream":STREAM}`, "", "", "", `data: {"error":`},
-	{"ollama", "/api/generate", `{"model":"scripted","prompt":"PROMPT","stream":STREAM}`, "", `"think":"low"`, "", `{"error":`},
+	{
+		"ollama",
+		"/api/generate",
+		`{"model":"scripted","prompt":"PROMPT","stream":STREAM}`,
+		"",
+		`"think":"low"`,
+		"",
+		`{"error":`,
+	},
 }
 
 func (s *speaker) say(prompt string, stream bool, more ...string) string {
@@ -72,7 +88,10 @@ func lastPiece(body string) string {
 func eachSpeaker(t *testing.T, f func(t *testing.T, s *speaker, stream bool)) {
 	for i := range speakers {
 		for _, stream := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s streamed %v", speakers[i].path, stream), func(t *testing.T) { f(t, &speakers[i], stream) })
+			t.Run(
+				fmt.Sprintf("%s streamed %v", speakers[i].path, stream),
+				func(t *testing.T) { f(t, &speakers[i], stream) },
+			)
 		}
 	}
 }
@@ -102,13 +121,17 @@ func TestFailuresMidway(t *testing.T) {
 			eachSpeaker(t, func(t *testing.T, s *speaker, stream bool) {
 				r := w.Post(t, s.path, s.say("COUNT", stream), anthropicHdr, "2023-06-01")
 				if !stream {
-					if _, message, ok := errorShape(s.dialect, r.Body); r.Status != c.status || !ok || !strings.Contains(message, c.say) || strings.Contains(message, "luck") {
+					if _, message, ok := errorShape(s.dialect, r.Body); r.Status != c.status || !ok ||
+						!strings.Contains(message, c.say) ||
+						strings.Contains(message, "luck") {
 						t.Errorf("%d %s", r.Status, r.Body)
 					}
 					return
 				}
 				i := strings.LastIndex(r.Body, s.failed)
-				if r.Status != 200 || i < 0 || !strings.Contains(r.Body[i:], c.say) || strings.Contains(r.Body, "luck") || strings.Contains(r.Body[i+1:], "\"content\":\"") {
+				if r.Status != 200 || i < 0 || !strings.Contains(r.Body[i:], c.say) ||
+					strings.Contains(r.Body, "luck") ||
+					strings.Contains(r.Body[i+1:], "\"content\":\"") {
 					t.Errorf("%d, end: %s", r.Status, r.Body[max(0, len(r.Body)-400):])
 				}
 				if s.dialect == "openai" && s.end != "" && !strings.HasSuffix(r.Body, s.end) {
@@ -135,12 +158,16 @@ func TestEndedByTheServer(t *testing.T) {
 		w.Server.End()
 		r := <-got
 		if !stream {
-			if _, message, ok := errorShape(s.dialect, r.Body); r.Status != 503 || !ok || !strings.Contains(message, "stopping") || r.Header.Get("Retry-After") == "" {
+			if _, message, ok := errorShape(s.dialect, r.Body); r.Status != 503 || !ok ||
+				!strings.Contains(message, "stopping") ||
+				r.Header.Get("Retry-After") == "" {
 				t.Errorf("%d %s", r.Status, r.Body)
 			}
 			return
 		}
-		if i := strings.LastIndex(r.Body, s.failed); r.Status != 200 || i < 0 || !strings.Contains(r.Body[i:], "stopping") || s.dialect == "openai" && !strings.HasSuffix(r.Body, s.end) {
+		if i := strings.LastIndex(r.Body, s.failed); r.Status != 200 || i < 0 ||
+			!strings.Contains(r.Body[i:], "stopping") ||
+			s.dialect == "openai" && !strings.HasSuffix(r.Body, s.end) {
 			t.Errorf("%d, end: %s", r.Status, r.Body[max(0, len(r.Body)-400):])
 		}
 		if !strings.Contains(w.Log(), `"end":"unavailable"`) {
@@ -183,7 +210,10 @@ func TestGoodStreamsEnd(t *testing.T) {
 		s := &speakers[i]
 		r := w.Post(t, s.path, s.say("hi", true))
 		last := lastPiece(r.Body)
-		ok := s.end != "" && strings.HasSuffix(r.Body, s.end) || strings.HasPrefix(last, "event: response.completed\n") || strings.Contains(last, `"done":true`) || s.dialect == "llamacpp" && strings.Contains(last, `"stop":true`)
+		ok := s.end != "" && strings.HasSuffix(r.Body, s.end) ||
+			strings.HasPrefix(last, "event: response.completed\n") ||
+			strings.Contains(last, `"done":true`) ||
+			s.dialect == "llamacpp" && strings.Contains(last, `"stop":true`)
 		if r.Status != 200 || !ok {
 			t.Errorf("%s: %s", s.path, last)
 		}
@@ -227,7 +257,8 @@ func TestPromptsThatDoNotFit(t *testing.T) {
 		r := w.Post(t, s.path, s.say(long, stream))
 		_, message, ok := errorShape(s.dialect, r.Body)
 		plain := strings.ReplaceAll(message, ",", "")
-		if r.Status != 400 || !ok || !strings.Contains(plain, "30") || !strings.Contains(plain, "1024") || !strings.Contains(plain, "tokens") {
+		if r.Status != 400 || !ok || !strings.Contains(plain, "30") || !strings.Contains(plain, "1024") ||
+			!strings.Contains(plain, "tokens") {
 			t.Errorf("%d %s", r.Status, r.Body)
 		}
 	})
@@ -242,11 +273,15 @@ func TestPromptsThatDoNotFit(t *testing.T) {
 
 // TestWrongKeysInEveryDialect wants each dialect's own refusal, also where no route is known.
 func TestWrongKeysInEveryDialect(t *testing.T) {
-	w := all(t, servertest.Options{Server: func(o *server.Options) { o.Keys = auth.NewKeys([]string{"secret-key"}, "") }})
+	w := all(
+		t,
+		servertest.Options{Server: func(o *server.Options) { o.Keys = auth.NewKeys([]string{"secret-key"}, "") }},
+	)
 	eachSpeaker(t, func(t *testing.T, s *speaker, stream bool) {
 		for _, headers := range [][]string{nil, {"Authorization", "Bearer secret-kez"}, {"X-Api-Key", "secret"}, {"Api-Key", "secret-key2"}, {"Authorization", "Basic secret-key"}} {
 			r := w.Do(t, "POST", s.path, s.say("hi", stream), headers...)
-			if _, _, ok := errorShape(s.dialect, r.Body); r.Status != 401 || !ok || r.Header.Get("WWW-Authenticate") == "" {
+			if _, _, ok := errorShape(s.dialect, r.Body); r.Status != 401 || !ok ||
+				r.Header.Get("WWW-Authenticate") == "" {
 				t.Errorf("%v: %d %s", headers, r.Status, r.Body)
 			}
 		}
@@ -355,7 +390,8 @@ func TestEndThinkingInEveryDialect(t *testing.T) {
 			t.Fatalf("%d %s", r.Status, r.Body)
 		}
 		r := <-got
-		if text := strings.Count(r.Body, "Short") + strings.Count(r.Body, `"S"`); r.Status != 200 || text == 0 || strings.Count(r.Body, "endless")+strings.Count(r.Body, `"d"`) > 2000 {
+		if text := strings.Count(r.Body, "Short") + strings.Count(r.Body, `"S"`); r.Status != 200 || text == 0 ||
+			strings.Count(r.Body, "endless")+strings.Count(r.Body, `"d"`) > 2000 {
 			t.Errorf("%d %.500s", r.Status, r.Body)
 		}
 	})

@@ -61,8 +61,8 @@ func (e *Env) newWriter(w http.ResponseWriter, media string) *Writer {
 	return &Writer{w: w, rc: http.NewResponseController(w), media: media, last: time.Now()}
 }
 
-// Withdraw makes a stream of which nothing was sent send nothing any more, and reports whether that is so: then an error
-// is answered instead of it. Otherwise errors belong into the stream.
+// Withdraw makes a stream of which nothing was sent send nothing any more, and reports whether that is so: then an
+// error is answered instead of it. Otherwise errors belong into the stream.
 func (s *Writer) Withdraw() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

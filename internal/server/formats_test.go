@@ -27,7 +27,8 @@ func TestFormatsOfSDKs(t *testing.T) {
 		Server:   func(o *server.Options) { o.Keys = auth.NewKeys([]string{key}, "") },
 	})
 	if python != "" {
-		out, err := exec.CommandContext(t.Context(), python, "testdata/formats.py", w.URL, key, "scripted").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), python, "testdata/formats.py", w.URL, key, "scripted").
+			CombinedOutput()
 		if t.Logf("%s", out); err != nil {
 			t.Error(err)
 		}

@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// Listen makes a listener's connections ones on which clients may say that they send no more and still get their answer:
-// as `nc -N` does, old HTTP clients, and programs that shut down their side of a socket after a request.
+// Listen makes a listener's connections ones on which clients may say that they send no more and still get their
+// answer: as `nc -N` does, old HTTP clients, and programs that shut down their side of a socket after a request.
 //
-// Package net/http ends a request's context when its client has closed its side, as one that has left has, too: TCP tells
-// both in the same way. Who has left is told by an attempt to write: so as long as nothing of the answer was sent, such a
-// client is sent "100 Continue" now and then, which every client skips, and which brings an error if nobody is there.
+// Package net/http ends a request's context when its client has closed its side, as one that has left has, too: TCP
+// tells both in the same way. Who has left is told by an attempt to write: so as long as nothing of the answer was
+// sent, such a client is sent "100 Continue" now and then, which every client skips, and which brings an error if
+// nobody is there.
 //
 // Connections should be passed to ConnContext, as http.Server does.
 // RATIONALE: Why is a client that has closed its side sent "100 Continue"?
@@ -53,9 +54,16 @@ type conn struct {
 	moved    chan struct{} // closed and replaced when deadline changes
 }
 
-// probes are the pauses before attempts to write to a client that has closed its side. The first one makes a client that
-// has left reset the connection, and the second finds that out. Some clients count what they skip, so there are few.
-var probes = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond, time.Second, 4 * time.Second}
+// probes are the pauses before attempts to write to a client that has closed its side. The first one makes a client
+// that has left reset the connection, and the second finds that out. Some clients count what they skip, so there are
+// few.
+var probes = []time.Duration{
+	50 * time.Millisecond,
+	100 * time.Millisecond,
+	300 * time.Millisecond,
+	time.Second,
+	4 * time.Second,
+}
 
 const probe = "HTTP/1.1 100 Continue\r\n\r\n"
 

@@ -55,8 +55,12 @@ func TestHalfClosedClientsAreServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, err := io.ReadAll(c)
-		answer := strings.TrimPrefix(string(b), strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", strings.Count(string(b), "100 Continue")))
-		if err != nil || !strings.HasPrefix(answer, "HTTP/"+q.version+" 200 OK\r\n") || !strings.Contains(answer, q.end) {
+		answer := strings.TrimPrefix(
+			string(b),
+			strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", strings.Count(string(b), "100 Continue")),
+		)
+		if err != nil || !strings.HasPrefix(answer, "HTTP/"+q.version+" 200 OK\r\n") ||
+			!strings.Contains(answer, q.end) {
 			t.Errorf("%s: %v: %s", q.name, err, b)
 		}
 		if q.name == "whole" && len(answer) == len(b) {

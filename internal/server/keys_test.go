@@ -24,7 +24,11 @@ import (
 )
 
 // keyed is a world with two keys that only run models, and one that may do everything.
-func keyed(t *testing.T, o servertest.Options, change func(*server.Options)) (w *servertest.World, alice, bob, admin string) {
+func keyed(
+	t *testing.T,
+	o servertest.Options,
+	change func(*server.Options),
+) (w *servertest.World, alice, bob, admin string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "keys.json")
 	add := func(name string, scopes ...auth.Scope) string {
@@ -87,12 +91,20 @@ func TestKeysShareNoCache(t *testing.T) {
 			cached, ok := details["cached_tokens"].(float64)
 			want := c.found || share && (i == 2 || i == 5 || i == 8)
 			if !ok || (cached > 300) != want || !want && cached != 0 {
-				t.Errorf("shared: %v, request %d: %v cached, want some: %v: %s", share, i, details["cached_tokens"], want, r.Body)
+				t.Errorf(
+					"shared: %v, request %d: %v cached, want some: %v: %s",
+					share,
+					i,
+					details["cached_tokens"],
+					want,
+					r.Body,
+				)
 			}
 		}
 	}
 	w := world(t, servertest.Options{})
-	if r := w.Post(t, chatPath, strings.Replace(hello, "{", `{"cache_salt":"",`, 1)); r.Status != 400 || !strings.Contains(r.Body, "cache_salt") {
+	if r := w.Post(t, chatPath, strings.Replace(hello, "{", `{"cache_salt":"",`, 1)); r.Status != 400 ||
+		!strings.Contains(r.Body, "cache_salt") {
 		t.Errorf("an empty salt: %d %s", r.Status, r.Body)
 	}
 }
@@ -120,7 +132,8 @@ func TestKeysDecideOnlyAboutWhatTheyLoaded(t *testing.T) {
 		{chatPath, hi, 200},
 	} {
 		r := ask(alice, c.path, c.body)
-		if r.Status != c.status || c.status == 200 && !strings.Contains(r.Header.Get(server.NoticeHeader), "keep_alive") {
+		if r.Status != c.status ||
+			c.status == 200 && !strings.Contains(r.Header.Get(server.NoticeHeader), "keep_alive") {
 			t.Errorf("%s %s: %d %v %s", c.path, c.body, r.Status, r.Header, r.Body)
 		}
 	}
@@ -160,15 +173,16 @@ func TestErrorsHidePlaces(t *testing.T) {
 	for key, shows := range map[string]bool{alice: false, admin: true} {
 		for path, body := range map[string]string{chatPath: hello, "/v1/messages": strings.Replace(hello, "{", `{"max_tokens":1,`, 1), "/api/chat": hello, "/api/show": hello} {
 			r := w.Post(t, path, body, "Authorization", "Bearer "+key)
-			if r.Status < 400 || strings.Contains(r.Body, filepath.Dir(w.Path)) != shows || !strings.Contains(r.Body, "scripted.gguf") {
+			if r.Status < 400 || strings.Contains(r.Body, filepath.Dir(w.Path)) != shows ||
+				!strings.Contains(r.Body, "scripted.gguf") {
 				t.Errorf("%s: %d, want the place: %v: %s", path, r.Status, shows, r.Body)
 			}
 		}
 	}
 }
 
-// TestOneKeyCannotFillTheQueue has one key take all places of the engine and of the server: another one gets in, and who
-// has its share is told so in the words of the dialect.
+// TestOneKeyCannotFillTheQueue has one key take all places of the engine and of the server: another one gets in, and
+// who has its share is told so in the words of the dialect.
 func TestOneKeyCannotFillTheQueue(t *testing.T) {
 	for name, tune := range map[string]struct {
 		places  int
@@ -191,18 +205,33 @@ func TestOneKeyCannotFillTheQueue(t *testing.T) {
 			defer cancel()
 			ask := func(key string) {
 				wg.Go(func() {
-					w.Send(ctx, "POST", chatPath, counting, "Authorization", "Bearer "+key) //nolint:errcheck // it is cancelled
+					w.Send(
+						ctx,
+						"POST",
+						chatPath,
+						counting,
+						"Authorization",
+						"Bearer "+key,
+					) //nolint:errcheck // it is cancelled
 				})
 			}
 			for n := range tune.places {
 				ask(alice)
-				eventually(t, "it is in work", func() bool { return w.Server.Active() == n+1 && waiting(w) >= tune.waiting(n) })
+				eventually(
+					t,
+					"it is in work",
+					func() bool { return w.Server.Active() == n+1 && waiting(w) >= tune.waiting(n) },
+				)
 			}
 			if r := w.Post(t, chatPath, hello, "Authorization", "Bearer "+alice); r.Status != 503 {
 				t.Errorf("it is full: %d %s", r.Status, r.Body)
 			}
 			ask(bob)
-			eventually(t, "another key gets in", func() bool { return w.Server.Active() == tune.places+1 && waiting(w) >= tune.waiting(tune.places) })
+			eventually(
+				t,
+				"another key gets in",
+				func() bool { return w.Server.Active() == tune.places+1 && waiting(w) >= tune.waiting(tune.places) },
+			)
 			for path, want := range map[string]string{chatPath: `"rate_limit_exceeded"`, "/v1/messages": `"rate_limit_error"`, "/api/chat": `{"error":"`} {
 				body := strings.Replace(hello, "{", `{"max_tokens":1,`, 1)
 				r := w.Post(t, path, body, "Authorization", "Bearer "+alice)
@@ -268,18 +297,21 @@ func TestListedNamesWork(t *testing.T) {
 	if !strings.Contains(ps, `"name":"whale:latest"`) || !strings.Contains(ps, `"name":"calf:latest"`) {
 		t.Errorf("the names that were asked for are not listed: %s", ps)
 	}
-	if r := w.Post(t, "/baleen/unload", `{"model":"calf:latest"}`); r.Status != 200 || !strings.Contains(r.Body, "true") {
+	if r := w.Post(t, "/baleen/unload", `{"model":"calf:latest"}`); r.Status != 200 ||
+		!strings.Contains(r.Body, "true") {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
 	eventually(t, "it is unloaded", func() bool { return len(w.Pool.Loaded(nil)) == 0 })
 	w.Post(t, "/api/generate", `{"model":"calf"}`)
-	if ps := w.Do(t, "GET", "/api/ps", "").Body; strings.Contains(ps, "whale") || !strings.Contains(ps, `"name":"calf:latest"`) {
+	if ps := w.Do(t, "GET", "/api/ps", "").Body; strings.Contains(ps, "whale") ||
+		!strings.Contains(ps, `"name":"calf:latest"`) {
 		t.Errorf("loaded as calf alone: %s", ps)
 	}
 	if was, err := cat.Forget("calf"); !was || err != nil { // another server on the store does that
 		t.Fatal(err)
 	}
-	if r := w.Post(t, "/baleen/unload", `{"model":"calf:latest"}`); r.Status != 200 || !strings.Contains(r.Body, "true") {
+	if r := w.Post(t, "/baleen/unload", `{"model":"calf:latest"}`); r.Status != 200 ||
+		!strings.Contains(r.Body, "true") {
 		t.Errorf("by a name that is gone: %d %s", r.Status, r.Body)
 	}
 	eventually(t, "it is unloaded", func() bool { return len(w.Pool.Loaded(nil)) == 0 })

@@ -139,7 +139,8 @@ func newLoad(t *testing.T, w *servertest.World, rows *rowLog, name string, scrip
 		w.Server.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(l.http.Close)
-	if r, err := l.send(t.Context(), "warm", loadRequest{"POST", chatPath, fmt.Sprintf(`{"model":%q,"max_tokens":8,"messages":[{"role":"user","content":"hi"}]}`, name), 200, `"finish_reason"`}); err != nil || r != "" {
+	if r, err := l.send(t.Context(), "warm", loadRequest{"POST", chatPath, fmt.Sprintf(`{"model":%q,"max_tokens":8,"messages":[{"role":"user","content":"hi"}]}`, name), 200, `"finish_reason"`}); err != nil ||
+		r != "" {
 		t.Fatal(err, r)
 	}
 	l.sent.Add(1)
@@ -278,7 +279,10 @@ func (l *load) request(rng *rand.Rand) loadRequest {
 	if rng.IntN(6) == 0 {
 		return l.mistake(rng)
 	}
-	says := []string{"COUNT", "hi", "THINK", "UNICODE", "WEATHER"}[rng.IntN(5)] + " " + strings.Repeat("water ", rng.IntN(100))
+	says := []string{"COUNT", "hi", "THINK", "UNICODE", "WEATHER"}[rng.IntN(5)] + " " + strings.Repeat(
+		"water ",
+		rng.IntN(100),
+	)
 	if rng.IntN(20) == 0 {
 		says += strings.Repeat("x ", 1000) // a prompt of several chunks
 	}
@@ -297,36 +301,92 @@ func (l *load) request(rng *rand.Rand) loadRequest {
 	messages := fmt.Sprintf(`"messages":[{"role":"user","content":%q}]`, says)
 	switch rng.IntN(7) {
 	case 0, 1:
-		q := loadRequest{"POST", chatPath, fmt.Sprintf(`{%s,%s,"max_tokens":%d,"n":%d,"stop":["17 "]%s}`, m, messages, most, 1+rng.IntN(3), with(openaiTools)), 200, `"finish_reason":"`}
+		q := loadRequest{
+			"POST",
+			chatPath,
+			fmt.Sprintf(
+				`{%s,%s,"max_tokens":%d,"n":%d,"stop":["17 "]%s}`,
+				m,
+				messages,
+				most,
+				1+rng.IntN(3),
+				with(openaiTools),
+			),
+			200,
+			`"finish_reason":"`,
+		}
 		if stream {
 			q.end = "[DONE]"
 		}
 		return q
 	case 2:
-		q := loadRequest{"POST", "/v1/completions", fmt.Sprintf(`{%s,"prompt":[%q,"a"],"max_tokens":%d,"logprobs":1}`, m, says, most), 200, `"finish_reason":"`}
+		q := loadRequest{
+			"POST",
+			"/v1/completions",
+			fmt.Sprintf(`{%s,"prompt":[%q,"a"],"max_tokens":%d,"logprobs":1}`, m, says, most),
+			200,
+			`"finish_reason":"`,
+		}
 		if stream {
 			q.end = "[DONE]"
 		}
 		return q
 	case 3:
-		q := loadRequest{"POST", "/v1/responses", fmt.Sprintf(`{%s,"input":%q,"max_output_tokens":%d,"store":%v%s}`, m, says, 16+most, rng.IntN(2) == 0, with(responsesTools)), 200, `"output_tokens":`}
+		q := loadRequest{
+			"POST",
+			"/v1/responses",
+			fmt.Sprintf(
+				`{%s,"input":%q,"max_output_tokens":%d,"store":%v%s}`,
+				m,
+				says,
+				16+most,
+				rng.IntN(2) == 0,
+				with(responsesTools),
+			),
+			200,
+			`"output_tokens":`,
+		}
 		if stream {
 			q.end = `"output_tokens":` // only the last event has it
 		}
 		return q
 	case 4:
 		if rng.IntN(4) == 0 {
-			return loadRequest{"POST", "/v1/messages/count_tokens", fmt.Sprintf(`{"model":%q,%s%s}`, l.model, messages, with(anthropicTools)), 200, `"input_tokens":`}
+			return loadRequest{
+				"POST",
+				"/v1/messages/count_tokens",
+				fmt.Sprintf(`{"model":%q,%s%s}`, l.model, messages, with(anthropicTools)),
+				200,
+				`"input_tokens":`,
+			}
 		}
-		q := loadRequest{"POST", "/v1/messages", fmt.Sprintf(`{%s,%s,"max_tokens":%d%s}`, m, messages, most, with(anthropicTools)), 200, `"stop_reason":"`}
+		q := loadRequest{
+			"POST",
+			"/v1/messages",
+			fmt.Sprintf(`{%s,%s,"max_tokens":%d%s}`, m, messages, most, with(anthropicTools)),
+			200,
+			`"stop_reason":"`,
+		}
 		if stream {
 			q.end = `"message_stop"`
 		}
 		return q
 	case 5:
-		return loadRequest{"POST", "/api/chat", fmt.Sprintf(`{%s,%s,"options":{"num_predict":%d}%s}`, m, messages, most, with(openaiTools)), 200, `"done":true`}
+		return loadRequest{
+			"POST",
+			"/api/chat",
+			fmt.Sprintf(`{%s,%s,"options":{"num_predict":%d}%s}`, m, messages, most, with(openaiTools)),
+			200,
+			`"done":true`,
+		}
 	}
-	return loadRequest{"POST", "/api/generate", fmt.Sprintf(`{%s,"prompt":%q,"options":{"num_predict":%d}}`, m, says, most), 200, `"done":true`}
+	return loadRequest{
+		"POST",
+		"/api/generate",
+		fmt.Sprintf(`{%s,"prompt":%q,"options":{"num_predict":%d}}`, m, says, most),
+		200,
+		`"done":true`,
+	}
 }
 
 // mistake makes a request that must fail, in the right way.
@@ -338,7 +398,13 @@ func (l *load) mistake(rng *rand.Rand) loadRequest {
 		{"POST", chatPath, `{"model":"nobody","messages":[{"role":"user","content":"hi"}]}`, 404, `"model_not_found"`},
 		{"POST", chatPath, `{` + ask + `,"temprature":1}`, 400, "temprature"},
 		{"POST", chatPath, `{` + long + `}`, 400, `"context_length_exceeded"`},
-		{"POST", chatPath, `{` + strings.Replace(ask, `"hi"`, `"`+strings.Repeat("x", loadMaxBody)+`"`, 1) + `}`, 413, `"error"`},
+		{
+			"POST",
+			chatPath,
+			`{` + strings.Replace(ask, `"hi"`, `"`+strings.Repeat("x", loadMaxBody)+`"`, 1) + `}`,
+			413,
+			`"error"`,
+		},
 		{"GET", chatPath, "", 405, `"error"`},
 		{"GET", "/v1/nowhere", "", 404, `"error"`},
 		{"GET", "/v1/models", "", 200, l.model},
@@ -409,7 +475,15 @@ func (l *load) account(t *testing.T) {
 	})
 	st := lease.Model.Engine.Stats()
 	lease.Release()
-	t.Logf("%d steps of %.1f rows, %d of %d prompt tokens cached, %d moved out, %d pages given up", st.Steps, float64(st.Rows)/float64(st.Steps), st.Cached, st.Prompt, st.Swaps, st.Evicted)
+	t.Logf(
+		"%d steps of %.1f rows, %d of %d prompt tokens cached, %d moved out, %d pages given up",
+		st.Steps,
+		float64(st.Rows)/float64(st.Steps),
+		st.Cached,
+		st.Prompt,
+		st.Swaps,
+		st.Evicted,
+	)
 	leases := -1
 	l.w.Chat.Pool().Loaded(func(st pool.Status, _ *chat.Model) { leases = st.Leases })
 	if leases != 0 {
@@ -417,13 +491,29 @@ func (l *load) account(t *testing.T) {
 	}
 	l.accountRequests(t)
 	l.quiet(t)
-	eventually(t, fmt.Sprintf("the goroutines are gone: %d before, %d now", l.goroutines, runtime.NumGoroutine()), func() bool { return runtime.NumGoroutine() <= l.goroutines })
+	eventually(
+		t,
+		fmt.Sprintf("the goroutines are gone: %d before, %d now", l.goroutines, runtime.NumGoroutine()),
+		func() bool { return runtime.NumGoroutine() <= l.goroutines },
+	)
 	if l.files >= 0 {
-		eventually(t, fmt.Sprintf("files are closed: %d before, %d now", l.files, openFiles()), func() bool { return openFiles() <= l.files })
+		eventually(
+			t,
+			fmt.Sprintf("files are closed: %d before, %d now", l.files, openFiles()),
+			func() bool { return openFiles() <= l.files },
+		)
 	}
 	heap, resident := heapBytes(), residentBytes()
-	t.Logf("heap %.1f, %.1f MiB, resident %.0f, %.0f, %.0f MiB: before, after a fifth, after all", mib(l.heap), mib(heap), mib(l.resident), mib(l.warm.resident), mib(resident))
-	// What is leaked stays: the least of the last parts is more than the least of the first ones by what was leaked between.
+	t.Logf(
+		"heap %.1f, %.1f MiB, resident %.0f, %.0f, %.0f MiB: before, after a fifth, after all",
+		mib(l.heap),
+		mib(heap),
+		mib(l.resident),
+		mib(l.warm.resident),
+		mib(resident),
+	)
+	// What is leaked stays: the least of the last parts is more than the least of the first ones by what was leaked
+	// between.
 	half := len(l.heaps) / 2
 	if half > 0 {
 		if grown := slices.Min(l.heaps[half:]) - slices.Min(l.heaps[:half]); grown > 32<<20 {
@@ -458,7 +548,13 @@ func (l *load) accountRequests(t *testing.T) {
 	}
 	// Who hangs up may do so before the server has seen the request.
 	if rows.answered != l.whole.Load() || rows.n > l.sent.Load() {
-		t.Errorf("%d rows, %d of requests that were not given up: %d were sent, %d answered", rows.n, rows.answered, l.sent.Load(), l.whole.Load())
+		t.Errorf(
+			"%d rows, %d of requests that were not given up: %d were sent, %d answered",
+			rows.n,
+			rows.answered,
+			l.sent.Load(),
+			l.whole.Load(),
+		)
 	}
 	started, ended := sum(`baleen_generations_total\{.*\}`), sum(`baleen_generations_ended_total\{.*\}`)
 	if started != ended || started == 0 {

@@ -138,7 +138,19 @@ func histograms(w io.Writer, name, help string, m map[string]*histogram) {
 			sum += h.counts[i]
 			fmt.Fprintf(w, "%s_bucket{%s,le=\"%g\"} %d\n", name, k, b, sum)
 		}
-		fmt.Fprintf(w, "%s_bucket{%s,le=\"+Inf\"} %d\n%s_sum{%s} %g\n%s_count{%s} %d\n", name, k, h.n, name, k, h.sum, name, k, h.n)
+		fmt.Fprintf(
+			w,
+			"%s_bucket{%s,le=\"+Inf\"} %d\n%s_sum{%s} %g\n%s_count{%s} %d\n",
+			name,
+			k,
+			h.n,
+			name,
+			k,
+			h.sum,
+			name,
+			k,
+			h.n,
+		)
 	}
 }
 
@@ -160,8 +172,8 @@ func (m *Metrics) write(w io.Writer) {
 // gauge is one level of each model.
 type gauge struct{ name, kind, help string }
 
-// writeModels writes what the loaded models' engines say, under the catalog's names. A name inside a file is not enough:
-// quantizations of one model have the same, and two samples of one series spoil a whole scrape.
+// writeModels writes what the loaded models' engines say, under the catalog's names. A name inside a file is not
+// enough: quantizations of one model have the same, and two samples of one series spoil a whole scrape.
 func writeModels(w io.Writer, svc *chat.Service, byPath map[string]chat.Spec) {
 	gauges := []gauge{
 		{"baleen_running", "gauge", "Sequences in the batch."},

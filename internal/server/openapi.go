@@ -36,8 +36,12 @@ func (s *Server) document(keys bool) ([]byte, error) {
 	}
 	doc := map[string]any{
 		"openapi": "3.1.0",
-		"info":    map[string]any{"title": "Baleen", "version": s.o.Version, "description": "Language models on this machine, by the APIs of several vendors."},
-		"paths":   paths,
+		"info": map[string]any{
+			"title":       "Baleen",
+			"version":     s.o.Version,
+			"description": "Language models on this machine, by the APIs of several vendors.",
+		},
+		"paths": paths,
 		"components": map[string]any{
 			"schemas": schemas,
 			"headers": headerComponents(),
@@ -132,7 +136,9 @@ func operation(list []entry, keys bool) map[string]any {
 	}
 	if r.Body != nil {
 		op["requestBody"] = map[string]any{"required": true, "content": map[string]any{
-			"application/json": map[string]any{"schema": map[string]any{"$ref": schemaRef(plain.dialect, r.Body.Title())}},
+			"application/json": map[string]any{
+				"schema": map[string]any{"$ref": schemaRef(plain.dialect, r.Body.Title())},
+			},
 		}}
 	}
 	if r.Upload {
@@ -160,14 +166,21 @@ func parameters(r *Route) []any {
 		params = append(params, map[string]any{"name": m[1], "in": "path", "required": true, "schema": schema})
 	}
 	for _, q := range r.Query {
-		params = append(params, map[string]any{"name": q.Name, "in": "query", "description": q.Doc, "schema": q.Type.Schema()})
+		params = append(
+			params,
+			map[string]any{"name": q.Name, "in": "query", "description": q.Doc, "schema": q.Type.Schema()},
+		)
 	}
 	return params
 }
 
 // security lists the ways to bring a key. Without keys there is no need to, and any is taken.
 func security(keys bool) []any {
-	list := []any{map[string]any{"bearer": []string{}}, map[string]any{"x_api_key": []string{}}, map[string]any{"api_key": []string{}}}
+	list := []any{
+		map[string]any{"bearer": []string{}},
+		map[string]any{"x_api_key": []string{}},
+		map[string]any{"api_key": []string{}},
+	}
 	if !keys {
 		list = append(list, map[string]any{})
 	}
@@ -231,7 +244,9 @@ func routeAnswers(e entry) map[string]map[string]any {
 			a["description"] = "Overloaded"
 		}
 		if r.Method != http.MethodHead {
-			a["content"] = map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": schemaRef(e.dialect, "error")}}}
+			a["content"] = map[string]any{
+				"application/json": map[string]any{"schema": map[string]any{"$ref": schemaRef(e.dialect, "error")}},
+			}
 		}
 		switch n {
 		case http.StatusUnauthorized:
@@ -278,16 +293,29 @@ func headers(names ...string) map[string]any {
 func headerComponents() map[string]any {
 	text := map[string]any{"type": "string", "minLength": 1}
 	return map[string]any{
-		"X-Request-Id":     map[string]any{"required": true, "schema": text, "description": "The request's id in the server's log: the client's own, where it sent a harmless one in this header."},
+		"X-Request-Id": map[string]any{
+			"required": true,
+			"schema":   text,
+			"description": "The request's id in the server's log: the client's own, where it sent a harmless one in " +
+				"this header.",
+		},
 		"WWW-Authenticate": map[string]any{"required": true, "schema": text, "description": "How to bring a key."},
-		"Retry-After":      map[string]any{"required": true, "schema": map[string]any{"type": "integer", "minimum": 1}, "description": "Seconds after which it may work."},
+		"Retry-After": map[string]any{
+			"required":    true,
+			"schema":      map[string]any{"type": "integer", "minimum": 1},
+			"description": "Seconds after which it may work.",
+		},
 	}
 }
 
 // Reference writes the page of a dialect's routes and fields.
 func Reference(d Dialect) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# API reference: %s\n\nThis page is generated from the declarations that decode requests.\n", d.Name())
+	fmt.Fprintf(
+		&b,
+		"# API reference: %s\n\nThis page is generated from the declarations that decode requests.\n",
+		d.Name(),
+	)
 	seen := map[string]bool{}
 	var later []fields.ObjectTable
 	for _, r := range d.Routes() {

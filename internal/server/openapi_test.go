@@ -36,7 +36,8 @@ func TestOpenAPI(t *testing.T) {
 					continue
 				}
 				checkOperation(t, at, op, r)
-				if security, _ := op["security"].([]any); r.Scope != auth.Public && strings.Contains(fmt.Sprint(security), "map[]") == (key != "") {
+				if security, _ := op["security"].([]any); r.Scope != auth.Public &&
+					strings.Contains(fmt.Sprint(security), "map[]") == (key != "") {
 					t.Errorf("%s with the key %q: security %v", at, key, security)
 				}
 			}
@@ -101,8 +102,14 @@ func TestHostileBodies(t *testing.T) {
 	deep := strings.Repeat("[", 100_000)
 	bodies := []string{
 		"", "{", "[]", "null", `"x"`, "\xff\xfe", "{}{}", `{"a":1,}`, "\x00", "\xef\xbb\xbf{}", `{"model":"` + "\xff" + `"}`, deep, `{"messages":` + deep + "}",
-		`{"messages":` + deep + strings.Repeat("]", 100_000) + "}", `{"max_tokens":NaN}`, `{"max_tokens":01}`, `{"max_tokens":0x10}`, "{'model':'x'}",
-		`{"model":` + strings.Repeat("9", 5000) + `}`, `{"model":"scripted","stream":"yes"}`, `{"model":"scripted","messages":"x","input":{},"prompt":{}}`,
+		`{"messages":` + deep + strings.Repeat(
+			"]",
+			100_000,
+		) + "}", `{"max_tokens":NaN}`, `{"max_tokens":01}`, `{"max_tokens":0x10}`, "{'model':'x'}",
+		`{"model":` + strings.Repeat(
+			"9",
+			5000,
+		) + `}`, `{"model":"scripted","stream":"yes"}`, `{"model":"scripted","messages":"x","input":{},"prompt":{}}`,
 	}
 	for _, d := range w.Server.Dialects() {
 		for _, r := range d.Routes() {
@@ -143,7 +150,8 @@ func shaped(dialect, body string) bool {
 	case "baleen":
 		return json.Unmarshal(e.Error, &object) == nil && object.Message != ""
 	case "anthropic":
-		return e.Type == "error" && e.ID != "" && json.Unmarshal(e.Error, &object) == nil && object.Message != "" && object.Type == "invalid_request_error"
+		return e.Type == "error" && e.ID != "" && json.Unmarshal(e.Error, &object) == nil && object.Message != "" &&
+			object.Type == "invalid_request_error"
 	}
 	return json.Unmarshal(e.Error, &object) == nil && object.Message != "" && object.Code != nil
 }

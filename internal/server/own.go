@@ -45,25 +45,62 @@ func (o *own) ErrorBody() any { return ownError{} }
 type unloadBody struct{ model string }
 
 var unloadTable = &fields.Table[unloadBody]{Name: "unload", Fields: []fields.Field[unloadBody]{
-	{Name: "model", Type: fields.String(), Required: true, Doc: "name of the model", Set: func(b *unloadBody, v fields.Value) error {
-		b.model = v.String()
-		return nil
-	}},
+	{
+		Name:     "model",
+		Type:     fields.String(),
+		Required: true,
+		Doc:      "name of the model",
+		Set: func(b *unloadBody, v fields.Value) error {
+			b.model = v.String()
+			return nil
+		},
+	},
 }}
 
 // Routes lists them.
 func (o *own) Routes() []Route {
 	return []Route{
 		{Method: "GET", Path: "/healthz", Summary: "The process answers", Answer: healthAnswer{}, Handle: o.health},
-		{Method: "GET", Path: "/readyz", Summary: "The server takes requests: 503 while it starts or stops", Answer: readyAnswer{}, Handle: o.readiness, Answers: []int{503}},
+		{
+			Method:  "GET",
+			Path:    "/readyz",
+			Summary: "The server takes requests: 503 while it starts or stops",
+			Answer:  readyAnswer{},
+			Handle:  o.readiness,
+			Answers: []int{503},
+		},
 		{Method: "GET", Path: "/openapi.json", Summary: "This document", Answer: map[string]any{}, Handle: o.document},
-		{Method: "GET", Path: "/metrics", Scope: auth.Watch, Plain: true, Summary: "Counts and levels in Prometheus' text format", Handle: o.metrics},
-		{Method: "GET", Path: "/baleen/models", Scope: auth.Infer, Summary: "Loaded models, with memory, leases and expiry", Answer: modelsAnswer{}, Handle: o.models},
-		{Method: "POST", Path: "/baleen/unload", Scope: auth.Manage, Summary: "Unload a model when nobody uses it", Body: unloadTable, Answer: unloadAnswer{}, Handle: o.unload, Answers: []int{404}},
+		{
+			Method:  "GET",
+			Path:    "/metrics",
+			Scope:   auth.Watch,
+			Plain:   true,
+			Summary: "Counts and levels in Prometheus' text format",
+			Handle:  o.metrics,
+		},
+		{
+			Method:  "GET",
+			Path:    "/baleen/models",
+			Scope:   auth.Infer,
+			Summary: "Loaded models, with memory, leases and expiry",
+			Answer:  modelsAnswer{},
+			Handle:  o.models,
+		},
+		{
+			Method:  "POST",
+			Path:    "/baleen/unload",
+			Scope:   auth.Manage,
+			Summary: "Unload a model when nobody uses it",
+			Body:    unloadTable,
+			Answer:  unloadAnswer{},
+			Handle:  o.unload,
+			Answers: []int{404},
+		},
 		{
 			Method: "POST", Path: "/baleen/run", Scope: auth.Infer, Body: runTable, Objects: []fields.ObjectTable{runMessageTable}, Piece: RunLine{}, Stream: "application/x-ndjson",
 			Summary: "Answer a conversation, or continue a text, as the command run does", Handle: o.run, Answers: []int{404},
-			Doc: "The answer comes in lines of JSON: pieces of text and of reasoning, and a last line with done. Answers are the same, token by token, as those of " +
+			Doc: "The answer comes in lines of JSON: pieces of text and of reasoning, and a last line with done. " +
+				"Answers are the same, token by token, as those of " +
 				"`baleen run` without a server.",
 		},
 		{
@@ -73,7 +110,8 @@ func (o *own) Routes() []Route {
 		{
 			Method: "POST", Path: "/baleen/requests/{id}/end-thinking", Scope: auth.Infer, Answer: idAnswer{}, Handle: o.endThinking,
 			Summary: "End the reasoning of a running request: its answer begins at the next token",
-			Doc: "The id is the X-Request-Id of the running answer; a client may choose it by sending that header. Only requests of the same API key are found; " +
+			Doc: "The id is the X-Request-Id of the running answer; a client may choose it by sending that header. " +
+				"Only requests of the same API key are found; " +
 				"where several of them have the id, all are meant.",
 		},
 	}
@@ -174,7 +212,16 @@ func (o *own) models(w http.ResponseWriter, r *http.Request) error {
 	details := map[string]*chat.Model{}
 	status := o.s.o.Chat.Pool().Loaded(func(st pool.Status, m *chat.Model) { details[st.Key] = m })
 	for _, st := range status {
-		row := LoadedModel{Name: byPath[st.Key].Name, Names: st.Names, Path: st.Key, Loading: st.Loading, Leaving: st.Leaving, Bytes: st.Bytes, Requests: st.Leases, KeepAlive: seconds(st.Keep)}
+		row := LoadedModel{
+			Name:      byPath[st.Key].Name,
+			Names:     st.Names,
+			Path:      st.Key,
+			Loading:   st.Loading,
+			Leaving:   st.Leaving,
+			Bytes:     st.Bytes,
+			Requests:  st.Leases,
+			KeepAlive: seconds(st.Keep),
+		}
 		if len(st.Names) > 0 {
 			row.Name = st.Names[0]
 		}

@@ -119,7 +119,9 @@ var runTable = &fields.Table[RunBody]{Name: "run", Where: []map[string]any{{"any
 	map[string]any{
 		"required": []string{"messages"},
 		"properties": map[string]any{
-			"raw": map[string]any{"const": false}, "messages": map[string]any{"minItems": 1}, "prompt": map[string]any{"maxLength": 0},
+			"raw": map[string]any{
+				"const": false,
+			}, "messages": map[string]any{"minItems": 1}, "prompt": map[string]any{"maxLength": 0},
 		},
 	},
 }}}, Fields: []fields.Field[RunBody]{
@@ -162,7 +164,8 @@ var runTable = &fields.Table[RunBody]{Name: "run", Where: []map[string]any{{"any
 	runField(
 		"said",
 		fields.List(fields.Int(0, maxID)),
-		"what an earlier answer of this conversation gave as said: where its text stands in the prompt, it is sent in these tokens",
+		"what an earlier answer of this conversation gave as said: where its text stands in the prompt, it is sent "+
+			"in these tokens",
 		func(b *RunBody) *[]int32 { return &b.Said },
 		fields.Value.Int32s,
 	),

@@ -7,7 +7,8 @@ import (
 	"github.com/baleenrun/baleen/internal/chat"
 )
 
-// ProgressHeader is the header with which clients of any dialect ask for reports of how far their prompt is, in streams.
+// ProgressHeader is the header with which clients of any dialect ask for reports of how far their prompt is, in
+// streams.
 const ProgressHeader = "X-Baleen-Progress"
 
 // ProgressDoc describes the reports where they are server-sent events' comments.

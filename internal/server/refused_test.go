@@ -38,7 +38,12 @@ func (k noKeeper) About(context.Context, string) (modeladmin.About, error) {
 
 // all is a world with every dialect.
 func all(t *testing.T, o servertest.Options) *servertest.World {
-	o.Dialects = []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(noKeeper{t}), llamacpp.New(openai.Shapes())}
+	o.Dialects = []func(*server.Env) server.Dialect{
+		openai.New,
+		anthropic.New,
+		ollama.New(noKeeper{t}),
+		llamacpp.New(openai.Shapes()),
+	}
 	if o.Script == nil {
 		o.Script = servertest.Demo
 	}
@@ -56,7 +61,8 @@ func errorShape(dialect, body string) (field, message string, ok bool) {
 				Param               *string
 			}
 		}
-		if json.Unmarshal([]byte(body), &e) != nil || e.Error == nil || e.Error.Message == "" || e.Error.Type == "" || e.Error.Code == "" {
+		if json.Unmarshal([]byte(body), &e) != nil || e.Error == nil || e.Error.Message == "" || e.Error.Type == "" ||
+			e.Error.Code == "" {
 			return "", "", false
 		}
 		if e.Error.Param != nil {
@@ -81,7 +87,9 @@ func errorShape(dialect, body string) (field, message string, ok bool) {
 			Error struct{ Type, Message string }
 			ID    string `json:"request_id"`
 		}
-		if json.Unmarshal([]byte(body), &e) != nil || e.Type != "error" || e.Error.Type == "" || e.Error.Message == "" || e.ID == "" {
+		if json.Unmarshal([]byte(body), &e) != nil || e.Type != "error" || e.Error.Type == "" ||
+			e.Error.Message == "" ||
+			e.ID == "" {
 			return "", "", false
 		}
 		field, _, _ = strings.Cut(e.Error.Message, ": ")
@@ -112,13 +120,33 @@ const (
 var refusals = map[string]map[string]struct{ path, body, prefix string }{
 	"openai": {
 		"chat completion request": {"/v1/chat/completions", askChat, ""},
-		"message":                 {"/v1/chat/completions", `{"model":"scripted","messages":[{"role":"user","content":"hi"@}]}`, "messages[0]."},
-		"tool call":               {"/v1/chat/completions", askCalls, "messages[1].tool_calls[0]."},
-		"tool":                    {"/v1/chat/completions", strings.Replace(askChat, "@", `,"tools":[{"type":"function","function":{"name":"f"}@}]`, 1), "tools[0]."},
-		"response request":        {"/v1/responses", askResponse, ""},
-		"reasoning":               {"/v1/responses", strings.Replace(askResponse, "@", `,"reasoning":{"effort":"low"@}`, 1), "reasoning."},
-		"text":                    {"/v1/responses", strings.Replace(askResponse, "@", `,"text":{"format":{"type":"text"}@}`, 1), "text."},
-		"response tool":           {"/v1/responses", strings.Replace(askResponse, "@", `,"tools":[{"type":"function","name":"f"@}]`, 1), "tools[0]."},
+		"message": {
+			"/v1/chat/completions",
+			`{"model":"scripted","messages":[{"role":"user","content":"hi"@}]}`,
+			"messages[0].",
+		},
+		"tool call": {"/v1/chat/completions", askCalls, "messages[1].tool_calls[0]."},
+		"tool": {
+			"/v1/chat/completions",
+			strings.Replace(askChat, "@", `,"tools":[{"type":"function","function":{"name":"f"}@}]`, 1),
+			"tools[0].",
+		},
+		"response request": {"/v1/responses", askResponse, ""},
+		"reasoning": {
+			"/v1/responses",
+			strings.Replace(askResponse, "@", `,"reasoning":{"effort":"low"@}`, 1),
+			"reasoning.",
+		},
+		"text": {
+			"/v1/responses",
+			strings.Replace(askResponse, "@", `,"text":{"format":{"type":"text"}@}`, 1),
+			"text.",
+		},
+		"response tool": {
+			"/v1/responses",
+			strings.Replace(askResponse, "@", `,"tools":[{"type":"function","name":"f"@}]`, 1),
+			"tools[0].",
+		},
 	},
 	"anthropic": {
 		"POST /v1/messages":              {"/v1/messages", askMessage, ""},
@@ -131,10 +159,22 @@ var refusals = map[string]map[string]struct{ path, body, prefix string }{
 			"/v1/messages", `{"model":"scripted","max_tokens":5,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"http://x/"@}}]}]}`,
 			"messages.0.content.0.source.",
 		},
-		"tool use block":    {"/v1/messages", askToolUse, "messages.1.content.0."},
-		"tool result block": {"/v1/messages", strings.Replace(strings.Replace(askToolUse, "@", "", 1), `"content":"x"}`, `"content":"x"@}`, 1), "messages.2.content.0."},
-		"tool":              {"/v1/messages", strings.Replace(askMessage, "@", `,"tools":[{"name":"f","input_schema":{"type":"object"}@}]`, 1), "tools.0."},
-		"output config":     {"/v1/messages", strings.Replace(askMessage, "@", `,"output_config":{"effort":"low"@}`, 1), "output_config."},
+		"tool use block": {"/v1/messages", askToolUse, "messages.1.content.0."},
+		"tool result block": {
+			"/v1/messages",
+			strings.Replace(strings.Replace(askToolUse, "@", "", 1), `"content":"x"}`, `"content":"x"@}`, 1),
+			"messages.2.content.0.",
+		},
+		"tool": {
+			"/v1/messages",
+			strings.Replace(askMessage, "@", `,"tools":[{"name":"f","input_schema":{"type":"object"}@}]`, 1),
+			"tools.0.",
+		},
+		"output config": {
+			"/v1/messages",
+			strings.Replace(askMessage, "@", `,"output_config":{"effort":"low"@}`, 1),
+			"output_config.",
+		},
 		"tool change": {
 			"/v1/messages", `{"model":"scripted","max_tokens":5,"tools":[{"name":"f","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"hi"},` +
 				`{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"f"@}}]}]}`, "messages.1.content.0.tool.",
@@ -144,8 +184,16 @@ var refusals = map[string]map[string]struct{ path, body, prefix string }{
 		"completion request": {"/completion", `{"prompt":"x"@}`, ""},
 		"infill request":     {"/infill", `{"input_prefix":"x"@}`, ""},
 		"message":            {"/apply-template", `{"messages":[{"role":"user","content":"hi"@}]}`, "messages[0]."},
-		"tool call":          {"/apply-template", `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{}"}@}]}]}`, "messages[1].tool_calls[0]."},
-		"tool":               {"/apply-template", `{"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f"}@}]}`, "tools[0]."},
+		"tool call": {
+			"/apply-template",
+			`{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{}"}@}]}]}`,
+			"messages[1].tool_calls[0].",
+		},
+		"tool": {
+			"/apply-template",
+			`{"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f"}@}]}`,
+			"tools[0].",
+		},
 	},
 	"ollama": {
 		"generate": {"/api/generate", askGenerate, ""},
@@ -155,8 +203,8 @@ var refusals = map[string]map[string]struct{ path, body, prefix string }{
 	},
 }
 
-// TestEveryRefusedField puts each field that is declared as refused into a request that is good otherwise, and wants the
-// dialect's own error, which names the field.
+// TestEveryRefusedField puts each field that is declared as refused into a request that is good otherwise, and wants
+// the dialect's own error, which names the field.
 func TestEveryRefusedField(t *testing.T) {
 	w := all(t, servertest.Options{})
 	seen := 0
@@ -184,7 +232,8 @@ func TestEveryRefusedField(t *testing.T) {
 				value := `,"` + row.Name + `":{"x":1}`
 				r := w.Post(t, at.path, strings.Replace(at.body, "@", value, 1), anthropicHdr, "2023-06-01")
 				field, message, shaped := errorShape(d.Name(), r.Body)
-				if r.Status != 400 || !shaped || field != at.prefix+row.Name || !strings.Contains(message, "not supported") {
+				if r.Status != 400 || !shaped || field != at.prefix+row.Name ||
+					!strings.Contains(message, "not supported") {
 					t.Errorf("%s: %s of %s: %d %s", d.Name(), row.Name, title, r.Status, r.Body)
 				}
 			}
@@ -262,7 +311,13 @@ func TestDeepSchemas(t *testing.T) {
 	w := all(t, servertest.Options{})
 	// nested makes a schema of 2n+1 levels, with text that looks like more.
 	nested := func(n int) string {
-		return strings.Repeat(`{"type":"object","description":"\"[[[{","properties":{"a":`, n) + `{}` + strings.Repeat("}}", n)
+		return strings.Repeat(
+			`{"type":"object","description":"\"[[[{","properties":{"a":`,
+			n,
+		) + `{}` + strings.Repeat(
+			"}}",
+			n,
+		)
 	}
 	for _, c := range []struct{ dialect, path, body, tool, field string }{
 		{"openai", "/v1/chat/completions", askChat, `{"type":"function","function":{"name":"f","parameters":@}}`, "tools[0].function.parameters"},
@@ -277,7 +332,8 @@ func TestDeepSchemas(t *testing.T) {
 				t.Errorf("%s, %d levels: %d %s, want %d", c.path, 2*n+1, r.Status, r.Body, status)
 			}
 			if status != 200 {
-				if field, message, ok := errorShape(c.dialect, r.Body); !ok || field != c.field || !strings.Contains(message, "nested too deeply") {
+				if field, message, ok := errorShape(c.dialect, r.Body); !ok || field != c.field ||
+					!strings.Contains(message, "nested too deeply") {
 					t.Errorf("%s, %d levels: %s, want the field %s", c.path, 2*n+1, r.Body, c.field)
 				}
 			}
@@ -301,7 +357,8 @@ func TestEmbeddings(t *testing.T) {
 		{"ollama", "/api/embed", `{"model":"scripted","input":"x"}`, 400, no},
 	} {
 		r := w.Post(t, c.path, c.body)
-		if _, message, ok := errorShape(c.dialect, r.Body); r.Status != c.status || !ok || !strings.Contains(message, c.say) {
+		if _, message, ok := errorShape(c.dialect, r.Body); r.Status != c.status || !ok ||
+			!strings.Contains(message, c.say) {
 			t.Errorf("%s: %d %s, want %d %s", c.body, r.Status, r.Body, c.status, c.say)
 		}
 	}
@@ -320,7 +377,8 @@ func TestMisspeltModel(t *testing.T) {
 		}
 		for name, want := range map[string]string{"scriptd": `did you mean \"scripted\"?`, "elephant": "baleen pull elephant"} {
 			r := w.Post(t, path, strings.Replace(body, "scripted", name, 1), anthropicHdr, "2023-06-01")
-			if r.Status != 404 || !strings.Contains(r.Body, want) || strings.Contains(r.Body, "did you mean") && strings.Contains(r.Body, "pull") {
+			if r.Status != 404 || !strings.Contains(r.Body, want) ||
+				strings.Contains(r.Body, "did you mean") && strings.Contains(r.Body, "pull") {
 				t.Errorf("%s: %d %s, want %s", path, r.Status, r.Body, want)
 			}
 		}
@@ -329,7 +387,14 @@ func TestMisspeltModel(t *testing.T) {
 
 // TestRefusalsInEveryDialect wants each dialect's own shape of what no dialect decides.
 func TestRefusalsInEveryDialect(t *testing.T) {
-	w := all(t, servertest.Options{Server: func(o *server.Options) { o.MaxBody = 1000 }, Model: nil, Chat: func(o *chat.Options) {}})
+	w := all(
+		t,
+		servertest.Options{
+			Server: func(o *server.Options) { o.MaxBody = 1000 },
+			Model:  nil,
+			Chat:   func(o *chat.Options) {},
+		},
+	)
 	long := strings.Repeat("x", 1001)
 	for _, d := range []struct{ name, path, good, kindOf404, tooLarge string }{
 		{"openai", "/v1/chat/completions", strings.Replace(askChat, "@", "", 1), `"code":"model_not_found"`, `"code":"request_too_large"`},

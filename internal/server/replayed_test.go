@@ -32,7 +32,8 @@ func TestReplayedFields(t *testing.T) {
 			"calls as they were streamed", "/v1/chat/completions",
 			chat(user+`,{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"f","arguments":"{}","parsed_arguments":{}},"thought_signature":"s"}]},`+
 				`{"role":"tool","tool_call_id":"c1","content":"x","is_error":false}`, ""),
-			"without effect: messages[1].tool_calls[0].thought_signature, messages[1].tool_calls[0].function.parsed_arguments, messages[2].is_error",
+			"without effect: messages[1].tool_calls[0].thought_signature, " +
+				"messages[1].tool_calls[0].function.parsed_arguments, messages[2].is_error",
 		},
 		{"fields of other servers", "/v1/chat/completions", chat(`{"role":"user","content":"hi","weight":1,"ts":2},{"role":"user","content":"hi","ts":3}`, ""), "without effect: messages[0].weight, messages[0].ts and 1 alike"},
 		{"null where nothing is known", "/v1/chat/completions", chat(user, `,"extra":null,"thinking":null,"tools":null`), ""},
@@ -47,7 +48,8 @@ func TestReplayedFields(t *testing.T) {
 			`{"model":"scripted","input":"hi","tool_choice":"auto","tools":[{"type":"function","name":"f","strict":false,"parameters":{}},{"type":"web_search","external_web_access":true},` +
 				`{"type":"local_shell"},{"type":"image_generation","output_format":"png"},{"type":"custom","name":"p","format":{"type":"text"}},` +
 				`{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"g","parameters":{}}]},{"type":"mcp","server_label":"x","server_url":"http://x/"}]}`,
-			"without effect: tools[1] (web_search), tools[2] (local_shell), tools[3] (image_generation), tools[6] (mcp)",
+			"without effect: tools[1] (web_search), tools[2] (local_shell), tools[3] (image_generation), tools[6] " +
+				"(mcp)",
 		},
 		{
 			"allowed tools of which some are left out", "/v1/responses",
@@ -143,11 +145,15 @@ var matchers = map[string][]struct{ client, pattern string }{
 	"ollama": {
 		{"LiteLLM 1.110", `this model's maximum context length is`},
 		{"Strands 1.62", `the input length exceeds the context length`},
-		{"Ollama's integration suite", `context.*(exceed|too large|longer|too long)|(exceed|too large|longer|too long).*context`},
+		{
+			"Ollama's integration suite",
+			`context.*(exceed|too large|longer|too long)|(exceed|too large|longer|too long).*context`,
+		},
 	},
 }
 
-// TestOverflowWords wants errors of prompts that are too long to have the words that clients look for, with the numbers.
+// TestOverflowWords wants errors of prompts that are too long to have the words that clients look for, with the
+// numbers.
 func TestOverflowWords(t *testing.T) {
 	w := all(t, servertest.Options{Model: func(o *model.Options) { o.Context = 512 }})
 	for _, s := range speakers {

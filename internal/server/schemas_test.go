@@ -28,7 +28,12 @@ var published = []struct {
 	header        bool // anthropic's answer to a path of two dialects
 	whole, pieces string
 }{
-	{regexp.MustCompile(`^/v1/chat/completions$`), false, "OpenAI.Chat.Completions.ChatCompletion", "OpenAI.Chat.Completions.ChatCompletionChunk"},
+	{
+		regexp.MustCompile(`^/v1/chat/completions$`),
+		false,
+		"OpenAI.Chat.Completions.ChatCompletion",
+		"OpenAI.Chat.Completions.ChatCompletionChunk",
+	},
 	{regexp.MustCompile(`^/v1/completions$`), false, "Completion", "CompletionPiece"},
 	{regexp.MustCompile(`^/v1/responses$`), false, "WithoutOutputText", "ResponseEvent"},
 	{regexp.MustCompile(`^/v1/responses/input_tokens$`), false, "OpenAI.Responses.InputTokenCountResponse", ""},
@@ -239,17 +244,29 @@ var asked = []struct{ path, body string }{
 	{"/v1/completions", `{"prompt":["hi","you"],"max_tokens":3,"logprobs":2,"echo":true}`},
 	{"/v1/completions", `{"prompt":"hi"}`},
 	{"/v1/responses", `{"input":"hi","instructions":"Be kind.","metadata":{"a":"b"},"max_output_tokens":900}`},
-	{"/v1/responses", `{"input":"THINK","include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"}}`},
+	{
+		"/v1/responses",
+		`{"input":"THINK","include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"}}`,
+	},
 	{"/v1/responses", `{"input":"hi","top_logprobs":1,"include":["message.output_text.logprobs"]}`},
 	{"/v1/responses", `{"input":"TWO CALLS","tool_choice":"required",` + responseTools + `}`},
 	{"/v1/responses", `{"input":"WEATHER","tools":[{"type":"custom","name":"get_weather"}]}`},
-	{"/v1/responses", `{"input":"NAMESPACE","tools":[{"type":"namespace","name":"get","description":"g","tools":[{"type":"function","name":"weather","strict":false,"parameters":{"type":"object"}}]}]}`},
+	{
+		"/v1/responses",
+		`{"input":"NAMESPACE","tools":[{"type":"namespace","name":"get","description":"g","tools":[{"type":"function","name":"weather","strict":false,"parameters":{"type":"object"}}]}]}`,
+	},
 	{"/v1/responses", `{"input":"COUNT","max_output_tokens":3}`},
 	{"/v1/responses/input_tokens", `{"input":"hi"}`},
 	{"/v1/messages", `{"max_tokens":900,"messages":[{"role":"user","content":"hi"}]}`},
-	{"/v1/messages", `{"max_tokens":900,"messages":[{"role":"user","content":"THINK"}],"thinking":{"type":"adaptive","display":"omitted"}}`},
+	{
+		"/v1/messages",
+		`{"max_tokens":900,"messages":[{"role":"user","content":"THINK"}],"thinking":{"type":"adaptive","display":"omitted"}}`,
+	},
 	{"/v1/messages", `{"max_tokens":900,"messages":[{"role":"user","content":"TWO CALLS"}],` + messageTools + `}`},
-	{"/v1/messages", `{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"text","text":"COUNT","cache_control":{"type":"ephemeral"}}]}]}`},
+	{
+		"/v1/messages",
+		`{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"text","text":"COUNT","cache_control":{"type":"ephemeral"}}]}]}`,
+	},
 	{"/v1/messages", `{"max_tokens":900,"messages":[{"role":"user","content":"COUNT"}],"stop_sequences":["3"]}`},
 	{"/v1/messages/count_tokens", `{"messages":[{"role":"user","content":"hi"}]}`},
 	{"/api/chat", `{"messages":[{"role":"user","content":"THINK"}],"logprobs":true,"top_logprobs":2}`},
@@ -366,8 +383,21 @@ func (c *collection) typescript(t *testing.T, node string) {
 	if err := os.WriteFile(filepath.Join(dir, "bodies.ts"), []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(node, "node_modules", ".bin", "tsc"),
-		"--noEmit", "--strict", "--skipLibCheck", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022", "--pretty", "false", "bodies.ts")
+	cmd := exec.CommandContext(
+		t.Context(),
+		filepath.Join(node, "node_modules", ".bin", "tsc"),
+		"--noEmit",
+		"--strict",
+		"--skipLibCheck",
+		"--exactOptionalPropertyTypes",
+		"--module",
+		"nodenext",
+		"--target",
+		"es2022",
+		"--pretty",
+		"false",
+		"bodies.ts",
+	)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {

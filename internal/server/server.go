@@ -93,7 +93,13 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		o: o, mux: http.NewServeMux(), routes: map[string][]entry{}, gate: fairshare.New(int64(o.MaxActive)), bodies: fairshare.New(o.BodyMemory),
-		env: &Env{Chat: o.Chat, Log: o.Log, Version: o.Version, Now: time.Now, Limits: fields.Limits{Tokens: o.MaxContext}},
+		env: &Env{
+			Chat:    o.Chat,
+			Log:     o.Log,
+			Version: o.Version,
+			Now:     time.Now,
+			Limits:  fields.Limits{Tokens: o.MaxContext},
+		},
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.env.Ready = func() bool { return s.ready.Load() && !s.stopping.Load() }
@@ -139,8 +145,8 @@ func (s *Server) SetReady(ready bool) { s.ready.Store(ready) }
 // Stop refuses new requests; those in work go on.
 func (s *Server) Stop() { s.stopping.Store(true) }
 
-// End makes the requests in work end now, with an error in each one's own shape: a connection that is just closed leaves
-// streams without their last event.
+// End makes the requests in work end now, with an error in each one's own shape: a connection that is just closed
+// leaves streams without their last event.
 func (s *Server) End() {
 	s.Stop()
 	s.end(&chat.Error{Kind: chat.Unavailable, RetryAfter: 5 * time.Second})
@@ -154,7 +160,15 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	trace := &chat.Trace{ID: requestID(r)}
 	w := &writer{ResponseWriter: rw, timeout: s.o.WriteTimeout, notices: trace.Notices}
-	c := &call{trace: trace, writer: w, maxBody: s.o.MaxBody, limits: s.env.Limits, bodies: s.bodies, bodyTimeout: s.o.BodyTimeout, bodyPause: s.o.BodyPause}
+	c := &call{
+		trace:       trace,
+		writer:      w,
+		maxBody:     s.o.MaxBody,
+		limits:      s.env.Limits,
+		bodies:      s.bodies,
+		bodyTimeout: s.o.BodyTimeout,
+		bodyPause:   s.o.BodyPause,
+	}
 	defer c.release()
 	noteRequest(r)
 	if s.recorder != nil {
@@ -248,7 +262,11 @@ func (s *Server) answer(c *call, w *writer, r *http.Request) error {
 	}
 	caller := c.trace.Caller
 	if ok, others := s.gate.Take(caller, 1); !ok {
-		e := &chat.Error{Kind: chat.Overloaded, RetryAfter: 2 * time.Second, Msg: fmt.Sprintf("%d requests are in work already", s.o.MaxActive)}
+		e := &chat.Error{
+			Kind:       chat.Overloaded,
+			RetryAfter: 2 * time.Second,
+			Msg:        fmt.Sprintf("%d requests are in work already", s.o.MaxActive),
+		}
 		if others {
 			e.Kind, e.Msg = chat.RateLimited, e.Msg+", and this key has its share of them"
 		}
@@ -264,11 +282,20 @@ func (s *Server) answer(c *call, w *writer, r *http.Request) error {
 // access checks host and origin, and lets named pages read the answer.
 func (s *Server) access(w *writer, r *http.Request) error {
 	if !s.o.Hosts.HostAllowed(r) {
-		return &chat.Error{Kind: chat.Forbidden, Msg: fmt.Sprintf("host %q is not one of this server's names: allow it with --allow-host", r.Host)}
+		return &chat.Error{
+			Kind: chat.Forbidden,
+			Msg:  fmt.Sprintf("host %q is not one of this server's names: allow it with --allow-host", r.Host),
+		}
 	}
 	ok, cors := s.o.Hosts.OriginAllowed(r)
 	if !ok {
-		return &chat.Error{Kind: chat.Forbidden, Msg: fmt.Sprintf("pages of %q may not call this server: allow them with --allow-origin", r.Header.Get("Origin"))}
+		return &chat.Error{
+			Kind: chat.Forbidden,
+			Msg: fmt.Sprintf(
+				"pages of %q may not call this server: allow them with --allow-origin",
+				r.Header.Get("Origin"),
+			),
+		}
 	}
 	w.Header().Add("Vary", "Origin")
 	if !cors {
@@ -321,7 +348,11 @@ func (s *Server) authorize(w *writer, r *http.Request, scope auth.Scope) error {
 	}
 	needed, err := s.o.Keys.Needed()
 	if err != nil {
-		return &chat.Error{Kind: chat.Unavailable, Msg: "the server's key file cannot be read, so nobody gets in", Err: err}
+		return &chat.Error{
+			Kind: chat.Unavailable,
+			Msg:  "the server's key file cannot be read, so nobody gets in",
+			Err:  err,
+		}
 	}
 	if !needed {
 		return nil
@@ -329,7 +360,11 @@ func (s *Server) authorize(w *writer, r *http.Request, scope auth.Scope) error {
 	key, ok, err := s.o.Keys.Check(r)
 	switch {
 	case err != nil:
-		return &chat.Error{Kind: chat.Unavailable, Msg: "the server's key file cannot be read, so nobody gets in", Err: err}
+		return &chat.Error{
+			Kind: chat.Unavailable,
+			Msg:  "the server's key file cannot be read, so nobody gets in",
+			Err:  err,
+		}
 	case !ok:
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return &chat.Error{Kind: chat.Unauthorized}
@@ -340,7 +375,10 @@ func (s *Server) authorize(w *writer, r *http.Request, scope auth.Scope) error {
 		trace.Salt = key.Hash
 	}
 	if !key.Allows(scope) {
-		return &chat.Error{Kind: chat.Forbidden, Msg: fmt.Sprintf("the key %q does not have the scope %q", key.Name, scope)}
+		return &chat.Error{
+			Kind: chat.Forbidden,
+			Msg:  fmt.Sprintf("the key %q does not have the scope %q", key.Name, scope),
+		}
 	}
 	return nil
 }
@@ -355,7 +393,16 @@ func (s *Server) row(c *call, r *http.Request, began time.Time) {
 	sum := c.trace.Summary()
 	s.o.Metrics.request(route, c.writer.status, took)
 	c.record("response.txt", nil)
-	attrs := []any{"request", c.trace.ID, "route", route, "status", c.writer.status, "took", took.Round(time.Microsecond)}
+	attrs := []any{
+		"request",
+		c.trace.ID,
+		"route",
+		route,
+		"status",
+		c.writer.status,
+		"took",
+		took.Round(time.Microsecond),
+	}
 	if sum.Model != "" {
 		attrs = append(attrs, "model", sum.Model)
 	}
@@ -404,7 +451,8 @@ func round(f float64, digits int) float64 {
 // requestID takes the client's id where it is harmless, else makes one.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
-	if id == "" || len(id) > 64 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+	if id == "" || len(id) > 64 ||
+		strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
 		return chat.NewID("req_")
 	}
 	return id

@@ -111,11 +111,24 @@ func TestRefusalsAreOfTheDialect(t *testing.T) {
 			}
 		})
 	}
-	r := w.Do(t, "OPTIONS", chatPath, "", "Origin", "https://good.example.org", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")
-	if r.Status != 204 || r.Header.Get("Access-Control-Allow-Origin") != "https://good.example.org" || r.Header.Get("Access-Control-Allow-Headers") != "authorization" {
+	r := w.Do(
+		t,
+		"OPTIONS",
+		chatPath,
+		"",
+		"Origin",
+		"https://good.example.org",
+		"Access-Control-Request-Method",
+		"POST",
+		"Access-Control-Request-Headers",
+		"authorization",
+	)
+	if r.Status != 204 || r.Header.Get("Access-Control-Allow-Origin") != "https://good.example.org" ||
+		r.Header.Get("Access-Control-Allow-Headers") != "authorization" {
 		t.Errorf("preflight: %d %v", r.Status, r.Header)
 	}
-	if r := w.Do(t, "OPTIONS", chatPath, "", "Origin", "https://evil.example.org", "Access-Control-Request-Method", "POST"); r.Status != 403 || r.Header.Get("Access-Control-Allow-Origin") != "" {
+	if r := w.Do(t, "OPTIONS", chatPath, "", "Origin", "https://evil.example.org", "Access-Control-Request-Method", "POST"); r.Status != 403 ||
+		r.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("foreign preflight: %d %v", r.Status, r.Header)
 	}
 	if r := w.Do(t, "PUT", chatPath, hello, ok...); r.Header.Get("Allow") != "POST" {
@@ -181,7 +194,8 @@ func TestDeadline(t *testing.T) {
 	w.Backend.SetDelay(5 * time.Millisecond)
 	r := w.Post(t, chatPath, counting)
 	ev := r.Events(t)
-	if n := len(ev); r.Status != 200 || n < 5 || ev[n-1].Data != "[DONE]" || !strings.Contains(ev[n-2].Data, `"code":"timeout"`) {
+	if n := len(ev); r.Status != 200 || n < 5 || ev[n-1].Data != "[DONE]" ||
+		!strings.Contains(ev[n-2].Data, `"code":"timeout"`) {
 		t.Errorf("stream: %d %v", r.Status, ev[max(0, len(ev)-3):])
 	}
 	r = w.Post(t, chatPath, strings.Replace(counting, "true", "false", 1))
@@ -200,7 +214,8 @@ func TestFailureInsideAStream(t *testing.T) {
 		return nil
 	})
 	ev := w.Post(t, chatPath, counting).Events(t)
-	if n := len(ev); ev[n-1].Data != "[DONE]" || !strings.Contains(ev[n-2].Data, `"error"`) || strings.Contains(ev[n-2].Data, "luck") {
+	if n := len(ev); ev[n-1].Data != "[DONE]" || !strings.Contains(ev[n-2].Data, `"error"`) ||
+		strings.Contains(ev[n-2].Data, "luck") {
 		t.Errorf("%v", ev[len(ev)-2:])
 	}
 	if !strings.Contains(w.Log(), "out of luck") {
@@ -224,7 +239,12 @@ func TestFullQueue(t *testing.T) {
 	statuses := map[int]int{}
 	for range 6 {
 		wg.Go(func() {
-			r, err := w.Send(t.Context(), "POST", chatPath, strings.Replace(counting, `"stream":true`, `"max_tokens":100`, 1))
+			r, err := w.Send(
+				t.Context(),
+				"POST",
+				chatPath,
+				strings.Replace(counting, `"stream":true`, `"max_tokens":100`, 1),
+			)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -242,8 +262,8 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// TestAnswersGoOnBeforeOthersBegin ends an answer's reasoning, for which it goes through the engine's queue again, while
-// that is full. It goes on before those that were there.
+// TestAnswersGoOnBeforeOthersBegin ends an answer's reasoning, for which it goes through the engine's queue again,
+// while that is full. It goes on before those that were there.
 func TestAnswersGoOnBeforeOthersBegin(t *testing.T) {
 	w := world(t, servertest.Options{
 		Script: func(p string) string {
@@ -313,7 +333,12 @@ func TestStoppingLetsStreamsEnd(t *testing.T) {
 	w.Backend.SetDelay(2 * time.Millisecond)
 	got := make(chan servertest.Reply, 1)
 	go func() {
-		r, _ := w.Send(t.Context(), "POST", chatPath, strings.Replace(counting, `"stream":true`, `"stream":true,"max_tokens":200`, 1))
+		r, _ := w.Send(
+			t.Context(),
+			"POST",
+			chatPath,
+			strings.Replace(counting, `"stream":true`, `"stream":true,"max_tokens":200`, 1),
+		)
 		got <- r
 	}()
 	eventually(t, "it runs", func() bool { return w.Backend.Steps() > 5 })
@@ -325,7 +350,8 @@ func TestStoppingLetsStreamsEnd(t *testing.T) {
 		t.Errorf("readyz: %d", r.Status)
 	}
 	r := <-got
-	if ev := r.Events(t); ev[len(ev)-1].Data != "[DONE]" || !strings.Contains(ev[len(ev)-2].Data, `"finish_reason":"length"`) {
+	if ev := r.Events(t); ev[len(ev)-1].Data != "[DONE]" ||
+		!strings.Contains(ev[len(ev)-2].Data, `"finish_reason":"length"`) {
 		t.Errorf("the running stream did not end well: %v", ev[len(ev)-2:])
 	}
 }
@@ -351,7 +377,12 @@ func (panics) Routes() []server.Route {
 }
 
 func TestPanicsAreContained(t *testing.T) {
-	w := world(t, servertest.Options{Dialects: []func(*server.Env) server.Dialect{func(*server.Env) server.Dialect { return panics{} }}})
+	w := world(
+		t,
+		servertest.Options{
+			Dialects: []func(*server.Env) server.Dialect{func(*server.Env) server.Dialect { return panics{} }},
+		},
+	)
 	r := w.Do(t, "GET", "/panic", "")
 	if r.Status != 500 || strings.Contains(r.Body, "secret") || !strings.Contains(w.Log(), "secret detail") {
 		t.Errorf("%d %s", r.Status, r.Body)
@@ -399,7 +430,13 @@ func TestSlowReadersLoseTheirAnswers(t *testing.T) {
 	for _, more := range []string{`"stream":true,"n":16`, `"stream":false,"n":4,"logprobs":true,"top_logprobs":20`} {
 		c := rawClient(t, w)
 		body := strings.Replace(counting, `"stream":true`, more, 1)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", chatPath, len(body), body)
+		fmt.Fprintf(
+			c,
+			"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			chatPath,
+			len(body),
+			body,
+		)
 		if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
@@ -412,8 +449,8 @@ func TestSlowReadersLoseTheirAnswers(t *testing.T) {
 	}
 }
 
-// TestPausesInAStream makes a model slower than a client may take to read a piece. Over HTTP/2 a deadline for writing ends
-// a stream when it passes, whether something is being written or not.
+// TestPausesInAStream makes a model slower than a client may take to read a piece. Over HTTP/2 a deadline for writing
+// ends a stream when it passes, whether something is being written or not.
 func TestPausesInAStream(t *testing.T) {
 	w := world(t, servertest.Options{Server: func(o *server.Options) { o.WriteTimeout = 100 * time.Millisecond }})
 	h2 := httptest.NewUnstartedServer(w.Server)
@@ -443,7 +480,13 @@ func TestSlowSendersAreRefused(t *testing.T) {
 	w := world(t, servertest.Options{Server: func(o *server.Options) { o.BodyTimeout = 100 * time.Millisecond }})
 	for header, begin := range map[string]string{"Content-Type: application/json": `{"model":`, "Content-Encoding: gzip": "\x1f"} {
 		c := rawClient(t, w)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 1000\r\n\r\n%s", chatPath, header, begin)
+		fmt.Fprintf(
+			c,
+			"POST %s HTTP/1.1\r\nHost: localhost\r\n%s\r\nContent-Length: 1000\r\n\r\n%s",
+			chatPath,
+			header,
+			begin,
+		)
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil || !strings.Contains(line, "408") {
 			t.Errorf("%s: %q %v", header, line, err)
@@ -490,7 +533,14 @@ func TestEndThinkingInALiveStream(t *testing.T) {
 	w.Backend.SetDelay(2 * time.Millisecond)
 	got := make(chan servertest.Reply, 1)
 	go func() {
-		r, _ := w.Send(t.Context(), "POST", chatPath, strings.Replace(counting, "COUNT", "x", 1), "X-Request-Id", "my-request")
+		r, _ := w.Send(
+			t.Context(),
+			"POST",
+			chatPath,
+			strings.Replace(counting, "COUNT", "x", 1),
+			"X-Request-Id",
+			"my-request",
+		)
 		got <- r
 	}()
 	eventually(t, "it thinks", func() bool { return w.Backend.Steps() > 20 })
@@ -515,8 +565,8 @@ func TestEndThinkingInALiveStream(t *testing.T) {
 	}
 }
 
-// TestEndThinkingIsTheCallersOwn has three requests think under one id, of which one is another key's. Each key ends its
-// own, all of them, and nobody else's.
+// TestEndThinkingIsTheCallersOwn has three requests think under one id, of which one is another key's. Each key ends
+// its own, all of them, and nobody else's.
 func TestEndThinkingIsTheCallersOwn(t *testing.T) {
 	w := world(t, servertest.Options{
 		Script: func(p string) string {
@@ -611,13 +661,18 @@ func TestLostRecords(t *testing.T) {
 			t.Fatalf("status %d: %s", r.Status, r.Body)
 		}
 	}
-	eventually(t, "both losses are logged", func() bool { return strings.Count(log.String(), "a part of a record is lost") >= 2 })
+	eventually(
+		t,
+		"both losses are logged",
+		func() bool { return strings.Count(log.String(), "a part of a record is lost") >= 2 },
+	)
 	for n := range 2 {
 		if got := strings.Count(log.String(), fmt.Sprint("request=lost-", n)); got != 1 {
 			t.Errorf("request %d is in %d lines:\n%s", n, got, log.String())
 		}
 	}
-	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), filepath.Base(dir)) || !strings.Contains(log.String(), "error=") {
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), filepath.Base(dir)) ||
+		!strings.Contains(log.String(), "error=") {
 		t.Errorf("the log does not say what was lost and why: %s", log.String())
 	}
 	// The disk is mended: the next request is kept.
@@ -701,7 +756,8 @@ func TestManagement(t *testing.T) {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
 	eventually(t, "it is unloaded", func() bool { return len(w.Pool.Loaded(nil)) == 0 })
-	if r := w.Post(t, "/baleen/unload", `{"model":"nope"}`); r.Status != 404 || !strings.Contains(r.Body, `"kind":"unknown model"`) {
+	if r := w.Post(t, "/baleen/unload", `{"model":"nope"}`); r.Status != 404 ||
+		!strings.Contains(r.Body, `"kind":"unknown model"`) {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
 }

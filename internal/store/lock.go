@@ -12,8 +12,8 @@ import (
 // errLocked says that another process holds a lock.
 var errLocked = errors.New("locked by another process")
 
-// TryLock locks an open file or folder until it is closed, and reports false where another process has locked it. Systems
-// that cannot lock folders give an error for these.
+// TryLock locks an open file or folder until it is closed, and reports false where another process has locked it.
+// Systems that cannot lock folders give an error for these.
 func TryLock(f *os.File) (bool, error) {
 	err := tryLock(f)
 	if errors.Is(err, errLocked) {

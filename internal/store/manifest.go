@@ -75,7 +75,12 @@ func ReadManifest(dir string) (Manifest, error) {
 			return Manifest{}, err
 		}
 		if !fi.Mode().IsRegular() || fi.Size() != f.Size {
-			return Manifest{}, fmt.Errorf("%s has %d bytes, its manifest says %d", filepath.Join(dir, f.Name), fi.Size(), f.Size)
+			return Manifest{}, fmt.Errorf(
+				"%s has %d bytes, its manifest says %d",
+				filepath.Join(dir, f.Name),
+				fi.Size(),
+				f.Size,
+			)
 		}
 	}
 	if len(m.Files) == 0 && m.Link == "" {
@@ -157,7 +162,10 @@ func (s *Store) ownFile(path string) (Model, bool) {
 		return Model{}, false
 	}
 	m := Model{
-		Name: strings.TrimSuffix(filepath.Base(path), ".gguf"), Path: path, Where: ownPlace, Size: fi.Size(), Modified: fi.ModTime(), Own: true,
+		Name: strings.TrimSuffix(
+			filepath.Base(path),
+			".gguf",
+		), Path: path, Where: ownPlace, Size: fi.Size(), Modified: fi.ModTime(), Own: true,
 	}
 	if e, ok := Lookup(m.Name); ok && e.OneFile() {
 		m.Licence, m.Digest = e.Licence, e.SHA256

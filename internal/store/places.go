@@ -437,7 +437,8 @@ func folderModels(dir, name string) []Model {
 		if m := shardName.FindStringSubmatch(d.Name()); m != nil && m[2] != "00001" {
 			return nil
 		}
-		if strings.HasSuffix(strings.ToLower(d.Name()), ".gguf") && !strings.Contains(strings.ToLower(d.Name()), "mmproj") {
+		if strings.HasSuffix(strings.ToLower(d.Name()), ".gguf") &&
+			!strings.Contains(strings.ToLower(d.Name()), "mmproj") {
 			files = append(files, path)
 		}
 		return nil
@@ -531,7 +532,11 @@ func readIndex(path string) ([]byte, error) { return mmap.ReadSmall(path, 64<<20
 
 func sortModels(m []Model) {
 	slices.SortStableFunc(m, func(a, b Model) int {
-		return cmp.Or(cmp.Compare(placeRank(a.Where), placeRank(b.Where)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(
+			cmp.Compare(placeRank(a.Where), placeRank(b.Where)),
+			cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Path, b.Path),
+		)
 	})
 }
 

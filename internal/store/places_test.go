@@ -36,7 +36,12 @@ func ollamaStore(t *testing.T, dir, name, weights string) {
 	layers := ""
 	for kind, text := range map[string]string{"model": weights, "system": "Be brief.", "params": `{"stop":["x"]}`, "license": "\nMIT\nmore"} {
 		put(t, dir, "blobs/sha256-"+digest(text), text)
-		layers += fmt.Sprintf(`,{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%s","size":%d}`, kind, digest(text), len(text))
+		layers += fmt.Sprintf(
+			`,{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%s","size":%d}`,
+			kind,
+			digest(text),
+			len(text),
+		)
 	}
 	put(t, dir, "manifests/"+name, `{"schemaVersion":2,"layers":[`+layers[1:]+`]}`)
 }
@@ -69,23 +74,61 @@ func TestOtherProgramsModels(t *testing.T) {
 	ollamaStore(t, ollama, "example.org/library/x/latest", "x weights")
 	put(t, ollama, "manifests/registry.ollama.ai/library/cloud/latest", `{"layers":[]}`)
 	put(t, ollama, "manifests/registry.ollama.ai/library/broken/latest", `<html>`)
-	put(t, ollama, "manifests/registry.ollama.ai/library/evil/latest",
-		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:../../../etc/passwd","size":1}]}`)
-	put(t, ollama, "manifests/registry.ollama.ai/library/tuned/latest",
-		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest("weights")+`","size":7},`+
-			`{"mediaType":"application/vnd.ollama.image.adapter","digest":"sha256:`+digest("weights")+`","size":7}]}`)
-	put(t, ollama, "manifests/registry.ollama.ai/library/unset/latest",
-		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest("weights")+`","size":7},`+
-			`{"mediaType":"application/vnd.ollama.image.params","digest":"sha256:`+digest("weights")+`","size":7}]}`)
-	put(t, ollama, "manifests/registry.ollama.ai/library/gone/latest",
-		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest("never written")+`","size":1}]}`)
+	put(
+		t,
+		ollama,
+		"manifests/registry.ollama.ai/library/evil/latest",
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:../../../etc/passwd","size":1}]}`,
+	)
+	put(
+		t,
+		ollama,
+		"manifests/registry.ollama.ai/library/tuned/latest",
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest(
+			"weights",
+		)+`","size":7},`+
+			`{"mediaType":"application/vnd.ollama.image.adapter","digest":"sha256:`+digest(
+			"weights",
+		)+`","size":7}]}`,
+	)
+	put(
+		t,
+		ollama,
+		"manifests/registry.ollama.ai/library/unset/latest",
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest(
+			"weights",
+		)+`","size":7},`+
+			`{"mediaType":"application/vnd.ollama.image.params","digest":"sha256:`+digest(
+			"weights",
+		)+`","size":7}]}`,
+	)
+	put(
+		t,
+		ollama,
+		"manifests/registry.ollama.ai/library/gone/latest",
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:`+digest(
+			"never written",
+		)+`","size":1}]}`,
+	)
 
 	weights := `{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:` + digest("weights") + `","size":7}`
-	put(t, ollama, "manifests/registry.ollama.ai/library/mute/latest",
-		`{"layers":[`+weights+`,{"mediaType":"application/vnd.ollama.image.system","digest":"sha256:`+digest("never written")+`","size":1}]}`)
+	put(
+		t,
+		ollama,
+		"manifests/registry.ollama.ai/library/mute/latest",
+		`{"layers":[`+weights+`,{"mediaType":"application/vnd.ollama.image.system","digest":"sha256:`+digest(
+			"never written",
+		)+`","size":1}]}`,
+	)
 	put(t, ollama, "blobs/sha256-"+digest("not JSON"), "not JSON")
-	put(t, ollama, "manifests/registry.ollama.ai/library/odd/latest",
-		`{"layers":[`+weights+`,{"mediaType":"application/vnd.ollama.image.params","digest":"sha256:`+digest("not JSON")+`","size":8}]}`)
+	put(
+		t,
+		ollama,
+		"manifests/registry.ollama.ai/library/odd/latest",
+		`{"layers":[`+weights+`,{"mediaType":"application/vnd.ollama.image.params","digest":"sha256:`+digest(
+			"not JSON",
+		)+`","size":8}]}`,
+	)
 	put(t, ollama, "manifests/registry.ollama.ai/library/tiny/.DS_Store", "left by a file manager")
 	if err := os.MkdirAll(filepath.Join(ollama, "manifests/registry.ollama.ai/library/tiny/folder"), 0o755); err != nil {
 		t.Fatal(err)
@@ -106,7 +149,13 @@ func TestOtherProgramsModels(t *testing.T) {
 	ollamaStore(t, ollama, "localhost:5000/library/p/1", "ported")
 
 	hubCache(t, hub, "org/one", "aaaa", map[string]string{"m-Q4_K_M.gguf": "old"})
-	hubCache(t, hub, "org/one", "bbbb", map[string]string{"m-Q4_K_M.gguf": "q4", "m-Q8_0.gguf": "q8", "mmproj.gguf": "p"})
+	hubCache(
+		t,
+		hub,
+		"org/one",
+		"bbbb",
+		map[string]string{"m-Q4_K_M.gguf": "q4", "m-Q8_0.gguf": "q8", "mmproj.gguf": "p"},
+	)
 	put(t, hub, "models--org--one/refs/main", "bbbb")
 	hubCache(t, hub, "org/full", "cccc", map[string]string{
 		"config.json": "{}", "model-00001-of-00002.safetensors": "1", "model-00002-of-00002.safetensors": "22",
@@ -122,7 +171,13 @@ func TestOtherProgramsModels(t *testing.T) {
 	put(t, studio, "pub/With Spaces/x.gguf", "1")
 	put(t, studio, "pub/torn/big-00001-of-00002.gguf", "1")
 
-	s := Open(filepath.Join(dir, "home"), Place{"Ollama", ollama}, Place{"Hugging Face", hub}, Place{"LM Studio", studio}, Place{"Ollama", filepath.Join(dir, "none")})
+	s := Open(
+		filepath.Join(dir, "home"),
+		Place{"Ollama", ollama},
+		Place{"Hugging Face", hub},
+		Place{"LM Studio", studio},
+		Place{"Ollama", filepath.Join(dir, "none")},
+	)
 	list, err := s.List()
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +237,8 @@ func TestOtherProgramsModels(t *testing.T) {
 			t.Errorf("%s: %v", arg, err)
 		}
 	}
-	if m := s.mustFind(t, "tiny:1b"); m.System != "Be brief." || m.Licence != "MIT" || fmt.Sprint(m.Params["stop"]) != "[x]" {
+	if m := s.mustFind(t, "tiny:1b"); m.System != "Be brief." || m.Licence != "MIT" ||
+		fmt.Sprint(m.Params["stop"]) != "[x]" {
 		t.Errorf("%+v", m)
 	}
 	if _, err := s.Remove("tiny:1b"); !errors.Is(err, ErrForeign) {
@@ -191,7 +247,10 @@ func TestOtherProgramsModels(t *testing.T) {
 	if err := s.Copy("tiny:1b", "mine:v1"); err != nil {
 		t.Fatal(err)
 	}
-	if m := s.mustFind(t, "mine:v1"); filepath.Base(m.Path) != "sha256-"+digest("weights") || !m.Own || m.Size != 7 || m.System != "Be brief." || fmt.Sprint(m.Params["stop"]) != "[x]" || m.Licence != "MIT" {
+	if m := s.mustFind(t, "mine:v1"); filepath.Base(m.Path) != "sha256-"+digest("weights") || !m.Own || m.Size != 7 ||
+		m.System != "Be brief." ||
+		fmt.Sprint(m.Params["stop"]) != "[x]" ||
+		m.Licence != "MIT" {
 		t.Errorf("the copy: %+v", m)
 	}
 	if _, err := s.Remove("mine:v1"); err != nil {
@@ -207,8 +266,12 @@ func TestBlocked(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "ollama/manifests", "a file, where a folder should be")
 	put(t, dir, "hub/x", "")
-	s := Open(filepath.Join(dir, "home"), Place{"Ollama", filepath.Join(dir, "ollama")}, Place{"Hugging Face", filepath.Join(dir, "hub")},
-		Place{"LM Studio", filepath.Join(dir, "none")})
+	s := Open(
+		filepath.Join(dir, "home"),
+		Place{"Ollama", filepath.Join(dir, "ollama")},
+		Place{"Hugging Face", filepath.Join(dir, "hub")},
+		Place{"LM Studio", filepath.Join(dir, "none")},
+	)
 	got := s.Blocked()
 	if len(got) != 1 || !strings.Contains(got[0].Error(), "models of Ollama are left out") {
 		t.Errorf("%v", got)
@@ -297,7 +360,12 @@ func TestOwnModels(t *testing.T) {
 	put(t, s.Models(), "org+repo=Q4/m.gguf", "12345")
 	put(t, s.Models(), ".half.pull/x/m.gguf.part", "1")
 	put(t, s.Models(), "no-manifest/m.gguf", "1")
-	man := Manifest{Name: "org/repo:Q4", Source: "hf.co/org/repo:Q4", Licence: "mit", Files: []File{{"m.gguf", 5, digest("12345")}}}
+	man := Manifest{
+		Name:    "org/repo:Q4",
+		Source:  "hf.co/org/repo:Q4",
+		Licence: "mit",
+		Files:   []File{{"m.gguf", 5, digest("12345")}},
+	}
 	if err := WriteManifest(filepath.Join(s.Models(), "org+repo=Q4"), man); err != nil {
 		t.Fatal(err)
 	}
@@ -340,11 +408,17 @@ func TestOwnModels(t *testing.T) {
 	}
 }
 
-// TestPulledFromARegistry: what a model out of an Ollama registry has beside its weights counts as in Ollama's own store.
+// TestPulledFromARegistry: what a model out of an Ollama registry has beside its weights counts as in Ollama's own
+// store.
 func TestPulledFromARegistry(t *testing.T) {
 	s := Open(t.TempDir())
 	dir := filepath.Join(s.Models(), "tiny=1b")
-	files := map[string]string{"model.gguf": "weights", "system.txt": "Be brief.", "template.ollama": "{{ .Prompt }}", "params.json": `{"stop":["x"]}`}
+	files := map[string]string{
+		"model.gguf":      "weights",
+		"system.txt":      "Be brief.",
+		"template.ollama": "{{ .Prompt }}",
+		"params.json":     `{"stop":["x"]}`,
+	}
 	man := Manifest{Name: "tiny:1b", Source: "ollama:tiny:1b"}
 	for name, text := range files {
 		put(t, dir, name, text)
@@ -353,11 +427,14 @@ func TestPulledFromARegistry(t *testing.T) {
 	if err := WriteManifest(dir, man); err != nil {
 		t.Fatal(err)
 	}
-	if m := s.mustFind(t, "tiny:1b"); m.System != "Be brief." || m.Template != "{{ .Prompt }}" || fmt.Sprint(m.Params["stop"]) != "[x]" || m.Problem != "" {
+	if m := s.mustFind(t, "tiny:1b"); m.System != "Be brief." || m.Template != "{{ .Prompt }}" ||
+		fmt.Sprint(m.Params["stop"]) != "[x]" ||
+		m.Problem != "" {
 		t.Errorf("%+v", m)
 	}
 	put(t, dir, "params.json", `["stop":"x"]}`)
-	if m := s.mustFind(t, "tiny:1b"); !strings.Contains(m.Problem, "its manifest says") && !strings.Contains(m.Problem, "its params cannot be read") {
+	if m := s.mustFind(t, "tiny:1b"); !strings.Contains(m.Problem, "its manifest says") &&
+		!strings.Contains(m.Problem, "its params cannot be read") {
 		t.Errorf("%+v", m)
 	}
 	man.Source = "hf.co/org/repo" // whose params.json is something else
@@ -373,7 +450,8 @@ func TestPulledFromARegistry(t *testing.T) {
 func TestRemote(t *testing.T) {
 	for arg, want := range map[string]string{ // name and address; "" for none, "!" for an error
 		"org/repo": "org/repo hf.co/org/repo", "org/repo:Q4@v1": "org/repo:Q4@v1 hf.co/org/repo:Q4@v1",
-		"hf:org/repo": "org/repo hf.co/org/repo", "https://huggingface.co/org/repo/tree/dev": "org/repo@dev hf.co/org/repo@dev",
+		"hf:org/repo": "org/repo hf.co/org/repo", "https://huggingface.co/org/repo/tree/dev": "org/repo@dev " +
+			"hf.co/org/repo@dev",
 		"llama3.2": "llama3.2:latest ollama:llama3.2:latest", "ollama.com/me/x:1": "ollama.com/me/x:1 ollama:me/x:1",
 		"registry.ollama.ai/library/x": "x:latest ollama:x:latest", "pip:a==1": "a pip:a==1", "pip:a": "!", "hf:x": "!", "hf:org/../x": "!",
 		"https://h/x.gguf": "x https://h/x.gguf", "https://h/x.bin": "!", "https://h/x.gguf#sha256=12": "!", "https:///x.gguf": "!",
@@ -402,7 +480,13 @@ func TestRemote(t *testing.T) {
 
 // FuzzOllamaManifest: no manifest panics, and every digest it names is one.
 func FuzzOllamaManifest(f *testing.F) {
-	f.Add([]byte(`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:` + digest("x") + `","size":1}]}`))
+	f.Add(
+		[]byte(
+			`{"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:` + digest(
+				"x",
+			) + `","size":1}]}`,
+		),
+	)
 	f.Add([]byte(`{"layers":[{"digest":"sha256:../../x","size":-1}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		layers, _, err := ParseOllama(b)

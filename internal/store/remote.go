@@ -25,11 +25,15 @@ func (o OllamaTag) String() string {
 }
 
 var (
-	word    = `[A-Za-z0-9][A-Za-z0-9._-]*`
-	hfName  = regexp.MustCompile(`^(` + word + `/` + word + `)(?::([A-Za-z0-9][A-Za-z0-9._/-]*))?(?:@([A-Za-z0-9][A-Za-z0-9._/-]*))?$`)
+	word   = `[A-Za-z0-9][A-Za-z0-9._-]*`
+	hfName = regexp.MustCompile(
+		`^(` + word + `/` + word + `)(?::([A-Za-z0-9][A-Za-z0-9._/-]*))?(?:@([A-Za-z0-9][A-Za-z0-9._/-]*))?$`,
+	)
 	tagName = regexp.MustCompile(`^(?:(` + word + `)/)?(` + word + `)(?::(` + word + `))?$`)
 	pipName = regexp.MustCompile(`^(` + word + `)==(` + word + `)$`)
-	ownName = regexp.MustCompile(`^` + word + `(/` + word + `){0,3}(:[A-Za-z0-9][A-Za-z0-9._/-]*)?(@[A-Za-z0-9][A-Za-z0-9._/-]*)?$`)
+	ownName = regexp.MustCompile(
+		`^` + word + `(/` + word + `){0,3}(:[A-Za-z0-9][A-Za-z0-9._/-]*)?(@[A-Za-z0-9][A-Za-z0-9._/-]*)?$`,
+	)
 	// "hf://ORG/REPO" and the like are of a kind that is known, with too many slashes, and their readers say so.
 	otherScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
@@ -78,7 +82,11 @@ func Remote(arg string, bare bool) (e Entry, ok bool, err error) {
 	case bare && tagName.MatchString(arg):
 		e, err = fromTag(arg)
 	case otherScheme.MatchString(arg):
-		return Entry{}, false, fmt.Errorf("%q is an address of a kind that cannot be fetched: want https://HOST/FILE.gguf, or the path of a file or folder", arg)
+		return Entry{}, false, fmt.Errorf(
+			"%q is an address of a kind that cannot be fetched: want https://HOST/FILE.gguf, or the path of a file "+
+				"or folder",
+			arg,
+		)
 	default:
 		return Entry{}, false, nil
 	}
@@ -102,7 +110,10 @@ func cut(s *string, prefixes ...string) bool {
 func fromHub(arg string) (Entry, error) {
 	m := hfName.FindStringSubmatch(arg)
 	if m == nil || strings.Contains(arg, "..") {
-		return Entry{}, fmt.Errorf("%q is no model of Hugging Face: want ORG/REPO, with :QUANTIZATION and @REVISION if need be", arg)
+		return Entry{}, fmt.Errorf(
+			"%q is no model of Hugging Face: want ORG/REPO, with :QUANTIZATION and @REVISION if need be",
+			arg,
+		)
 	}
 	return hubEntry(HFRepo{Repo: m[1], Pick: m[2], Revision: m[3]}), nil
 }
@@ -138,7 +149,11 @@ func fromPackage(arg string) (Entry, error) {
 	if m == nil {
 		return Entry{}, fmt.Errorf("%q is no version of a Python package: want pip:PACKAGE==VERSION", arg)
 	}
-	return Entry{Name: m[1], Title: m[1] + " " + m[2], Sources: []Source{{Wheel: &Wheel{Package: m[1], Version: m[2]}}}}, nil
+	return Entry{
+		Name:    m[1],
+		Title:   m[1] + " " + m[2],
+		Sources: []Source{{Wheel: &Wheel{Package: m[1], Version: m[2]}}},
+	}, nil
 }
 
 func fromURL(arg string) (Entry, error) {

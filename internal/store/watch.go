@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Watch tells whether what List gives may have changed: by the sizes, times and identities of the folders and files that
-// it comes from, which takes a fraction of the time of reading them.
+// A Watch tells whether what List gives may have changed: by the sizes, times and identities of the folders and files
+// that it comes from, which takes a fraction of the time of reading them.
 type Watch struct {
 	stamps []stamp
 	taken  time.Time

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Folder is a checkpoint in the layout of Hugging Face whose weights have to be converted: a Mixtral with each expert in
-// tensors of its own, or a gpt-oss with those of a layer in one. All weights are zeros that take no space on disk, for
-// tests of sizes, times and memory.
+// Folder is a checkpoint in the layout of Hugging Face whose weights have to be converted: a Mixtral with each expert
+// in tensors of its own, or a gpt-oss with those of a layer in one. All weights are zeros that take no space on disk,
+// for tests of sizes, times and memory.
 type Folder struct {
 	Storage                        Storage
 	Hidden, Width, Experts, Layers int

@@ -56,7 +56,12 @@ func Write(ctx context.Context, w io.Writer, s Shape, r Recipe, seed uint64, pro
 			return err
 		}
 	}
-	src := &source{ctx: ctx, pools: map[quant.Type]*pool{}, rng: rand.New(rand.NewPCG(seed, 0x62616c65656e)), progress: progress}
+	src := &source{
+		ctx:      ctx,
+		pools:    map[quant.Type]*pool{},
+		rng:      rand.New(rand.NewPCG(seed, 0x62616c65656e)),
+		progress: progress,
+	}
 	for _, t := range all {
 		if err := src.begin(t); err != nil {
 			return err
@@ -106,7 +111,10 @@ func tensors(s Shape, r Recipe) []tensor {
 			weight(p+"ffn_down.weight", downRole, l, s.FF, s.Dim)
 			continue
 		}
-		ts = append(ts, tensor{p + "ffn_gate_inp.weight", []int{s.Dim, s.Experts}, quant.F32, 1 / math.Sqrt(float64(s.Dim))})
+		ts = append(
+			ts,
+			tensor{p + "ffn_gate_inp.weight", []int{s.Dim, s.Experts}, quant.F32, 1 / math.Sqrt(float64(s.Dim))},
+		)
 		weight(p+"ffn_gate_exps.weight", plainRole, l, s.Dim, s.ExpertFF, s.Experts)
 		weight(p+"ffn_up_exps.weight", plainRole, l, s.Dim, s.ExpertFF, s.Experts)
 		weight(p+"ffn_down_exps.weight", downRole, l, s.ExpertFF, s.Dim, s.Experts)
@@ -142,10 +150,18 @@ func keys(s Shape, r Recipe) []keyValue {
 		{a + "vocab_size", uint32(s.Vocab)},
 	}
 	if s.HeadDim*s.Heads != s.Dim {
-		kvs = append(kvs, keyValue{a + "attention.key_length", uint32(s.HeadDim)}, keyValue{a + "attention.value_length", uint32(s.HeadDim)})
+		kvs = append(
+			kvs,
+			keyValue{a + "attention.key_length", uint32(s.HeadDim)},
+			keyValue{a + "attention.value_length", uint32(s.HeadDim)},
+		)
 	}
 	if s.Experts > 0 {
-		kvs = append(kvs, keyValue{a + "expert_count", uint32(s.Experts)}, keyValue{a + "expert_used_count", uint32(s.Used)})
+		kvs = append(
+			kvs,
+			keyValue{a + "expert_count", uint32(s.Experts)},
+			keyValue{a + "expert_used_count", uint32(s.Used)},
+		)
 	}
 	if s.Experts > 0 && s.ExpertFF != s.FF {
 		kvs = append(kvs, keyValue{a + "expert_feed_forward_length", uint32(s.ExpertFF)})

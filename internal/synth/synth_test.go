@@ -87,7 +87,15 @@ func checkWeights(t *testing.T, f *gguf.File) {
 			wantMean, wantDev = 0, 1/math.Sqrt(float64(x.Dims[0]))
 		}
 		if math.Abs(mean-wantMean) > 0.05 || dev < wantDev*0.6 || dev > wantDev*1.4 {
-			t.Errorf("%s (%v): mean %.3f, deviation %.4f; want %.0f and %.4f", x.Name, x.Type, mean, dev, wantMean, wantDev)
+			t.Errorf(
+				"%s (%v): mean %.3f, deviation %.4f; want %.0f and %.4f",
+				x.Name,
+				x.Type,
+				mean,
+				dev,
+				wantMean,
+				wantDev,
+			)
 		}
 	}
 }

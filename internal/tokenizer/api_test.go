@@ -112,7 +112,10 @@ func TestGGUFMatchesJSON(t *testing.T) {
 	t.Run("gpt2", func(t *testing.T) {
 		// GGUF does not say that a token strips spaces or stands apart.
 		cases := readCases(t, "byte_level", func(c diffCase) bool {
-			return !slices.ContainsFunc([]string{"<l>", "<r>", "<both>", "naïve", "<|im"}, func(s string) bool { return strings.Contains(c.Text, s) })
+			return !slices.ContainsFunc(
+				[]string{"<l>", "<r>", "<both>", "naïve", "<|im"},
+				func(s string) bool { return strings.Contains(c.Text, s) },
+			)
 		})
 		compare(t, ggufKeys(t, "byte_level", "gpt2", "qwen2"), cases)
 	})
@@ -222,7 +225,15 @@ func TestPartsEqualTheirConcatenation(t *testing.T) {
 					want = c.IDs
 				}
 				if got := must(tok.EncodeParts(nil, parts, Options{})); !slices.Equal(got, want) {
-					t.Fatalf("%s: %q in %d parts, special %v\n got %v\nwant %v", name, c.Text, len(parts), special, got, want)
+					t.Fatalf(
+						"%s: %q in %d parts, special %v\n got %v\nwant %v",
+						name,
+						c.Text,
+						len(parts),
+						special,
+						got,
+						want,
+					)
 				}
 			}
 		}
@@ -262,7 +273,9 @@ func TestControlTokensOnlyInSpecialParts(t *testing.T) {
 	}
 	// A control token that is found in the normalized text.
 	both, _ := tok.ID("<both>")
-	ids := must(tok.EncodeParts(nil, []Part{{"e\u0301 <both> ", false}, {"<both>", true}, {"\u0301<both>", false}}, Options{}))
+	ids := must(
+		tok.EncodeParts(nil, []Part{{"e\u0301 <both> ", false}, {"<both>", true}, {"\u0301<both>", false}}, Options{}),
+	)
 	if n := len(slices.DeleteFunc(slices.Clone(ids), func(id int32) bool { return id != both })); n != 1 {
 		t.Errorf("%d tokens <both> in %v, want 1", n, ids)
 	}
@@ -275,7 +288,12 @@ func TestLooksControl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Replace(string(data), `"added_tokens":[`, `"added_tokens":[{"id":5000,"content":"<｜User｜>","special":false,"normalized":true},`, 1)
+	text := strings.Replace(
+		string(data),
+		`"added_tokens":[`,
+		`"added_tokens":[{"id":5000,"content":"<｜User｜>","special":false,"normalized":true},`,
+		1,
+	)
 	tok, err := FromJSON([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -465,7 +483,8 @@ func TestWrongKindsInPlainWords(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := FromDir(dir); err == nil || strings.Contains(err.Error(), "Go ") || !strings.Contains(err.Error(), tc.want) {
+		if _, err := FromDir(dir); err == nil || strings.Contains(err.Error(), "Go ") ||
+			!strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s %s: error %v, want %q", tc.name, tc.text, err, tc.want)
 		}
 	}

@@ -170,7 +170,18 @@ func (c *dirConfig) added() []addedToken {
 		if err != nil || id < 0 || id >= maxVocab || a.Content == "" {
 			continue
 		}
-		out = append(out, addedToken{int32(id), a.Content, a.Special || looksControl(a.Content), a.Normalized, a.SingleWord, a.Lstrip, a.Rstrip})
+		out = append(
+			out,
+			addedToken{
+				int32(id),
+				a.Content,
+				a.Special || looksControl(a.Content),
+				a.Normalized,
+				a.SingleWord,
+				a.Lstrip,
+				a.Rstrip,
+			},
+		)
 	}
 	slices.SortFunc(out, func(a, b addedToken) int { return int(a.id - b.id) })
 	return out
@@ -196,8 +207,12 @@ func (c *dirConfig) around(t *Tokenizer, bos, eos bool) {
 // fromSPM builds a tokenizer from a SentencePiece model and the configuration.
 func (c *dirConfig) fromSPM(data []byte) (*Tokenizer, error) {
 	class := strings.TrimSuffix(c.Class, "Fast")
-	if class == "XLMRobertaTokenizer" || class == "CamembertTokenizer" || class == "MBartTokenizer" || class == "NllbTokenizer" {
-		return nil, fmt.Errorf("%s numbers tokens differently from its SentencePiece model: a tokenizer.json is needed", class)
+	if class == "XLMRobertaTokenizer" || class == "CamembertTokenizer" || class == "MBartTokenizer" ||
+		class == "NllbTokenizer" {
+		return nil, fmt.Errorf(
+			"%s numbers tokens differently from its SentencePiece model: a tokenizer.json is needed",
+			class,
+		)
 	}
 	m, err := parseSPM(data)
 	if err != nil {
@@ -212,7 +227,10 @@ func (c *dirConfig) fromSPM(data []byte) (*Tokenizer, error) {
 		kind := m.typeOf(id)
 		known := slices.ContainsFunc(added, func(a addedToken) bool { return int(a.id) == id || a.text == s })
 		if s != "" && !known && (kind == typeControl || kind == typeUserDefined || kind == typeUnknown) {
-			added = append(added, addedToken{id: int32(id), text: s, control: kind != typeUserDefined || looksControl(s)})
+			added = append(
+				added,
+				addedToken{id: int32(id), text: s, control: kind != typeUserDefined || looksControl(s)},
+			)
 		}
 	}
 	for _, a := range added {

@@ -57,7 +57,11 @@ func fromGGUF(k Keys) (*Tokenizer, error) {
 		return nil, fmt.Errorf("%d tokens, limit %d", len(src.tokens), maxVocab)
 	}
 	if src.types, ok = k.Ints(ggufPrefix + "token_type"); ok && len(src.types) < len(src.tokens) {
-		return nil, fmt.Errorf("tokenizer.ggml.token_type has %d entries for %d tokens", len(src.types), len(src.tokens))
+		return nil, fmt.Errorf(
+			"tokenizer.ggml.token_type has %d entries for %d tokens",
+			len(src.types),
+			len(src.tokens),
+		)
 	}
 	if src.scores, ok = k.Floats(ggufPrefix + "scores"); ok && len(src.scores) < len(src.tokens) {
 		return nil, fmt.Errorf("tokenizer.ggml.scores has %d entries for %d tokens", len(src.scores), len(src.tokens))
@@ -161,7 +165,10 @@ func (src *ggufSource) loadBPE(t *Tokenizer, kind string) error {
 	}
 	pre, ok := ggufPres[name]
 	if !ok {
-		return fmt.Errorf("unknown pre-tokenizer %q in tokenizer.ggml.pre: it would cut words in another way than the model learned", name)
+		return fmt.Errorf(
+			"unknown pre-tokenizer %q in tokenizer.ggml.pre: it would cut words in another way than the model learned",
+			name,
+		)
 	}
 	var parts []preTokenizer
 	for _, p := range pre.patterns {
@@ -184,7 +191,13 @@ func (src *ggufSource) loadBPE(t *Tokenizer, kind string) error {
 		return fmt.Errorf("%d merges, limit %d", len(merges), 4*maxVocab)
 	}
 	src.fillVocab(t, !pre.characters)
-	m := &bpe{tokens: t.vocab.tokens, bytes: !pre.characters, byteFallback: pre.characters, unk: src.id("unknown_token_id"), ignoreMerges: pre.ignoreMerges}
+	m := &bpe{
+		tokens:       t.vocab.tokens,
+		bytes:        !pre.characters,
+		byteFallback: pre.characters,
+		unk:          src.id("unknown_token_id"),
+		ignoreMerges: pre.ignoreMerges,
+	}
 	if m.bytes {
 		m.unk = -1
 	}
@@ -199,7 +212,11 @@ func (src *ggufSource) loadBPE(t *Tokenizer, kind string) error {
 	t.model = m
 	t.steps = []decodeStep{{kind: decodeByteLevel}}
 	if pre.characters {
-		t.steps = []decodeStep{{kind: decodeReplace, old: spaceMark, new: " "}, {kind: decodeByteFallback}, {kind: decodeFuse}}
+		t.steps = []decodeStep{
+			{kind: decodeReplace, old: spaceMark, new: " "},
+			{kind: decodeByteFallback},
+			{kind: decodeFuse},
+		}
 	}
 	return nil
 }

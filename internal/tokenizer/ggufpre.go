@@ -39,7 +39,11 @@ var (
 	bloomPre  = ggufPre{patterns: []string{patternBloom}}
 	ayaPre    = ggufPre{patterns: []string{patternDigitGroups, patternO200k}}
 	robertaBP = ggufPre{patterns: []string{patternGPT2}, addBOS: true, addSEP: true}
-	linesPre  = ggufPre{patterns: []string{patternLines}, norm: []normalizer{replaceString{" ", spaceMark}}, characters: true}
+	linesPre  = ggufPre{
+		patterns:   []string{patternLines},
+		norm:       []normalizer{replaceString{" ", spaceMark}},
+		characters: true,
+	}
 )
 
 // ggufPres are the names that are known. Any other fails to load, for a wrong
@@ -80,8 +84,10 @@ var ggufPres = map[string]ggufPre{
 	"deepseek-v3": deepSeek3, "hunyuan-dense": deepSeek3, "joyai-llm": deepSeek3, "hy_v4": deepSeek3,
 	"spark2_5":       {patterns: []string{patternDigits3, patternCJK, patternSpark, patternDigit}},
 	"deepseek-coder": {patterns: []string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, patternHanBlocks, patternDigit}},
-	"deepseek-llm":   {patterns: []string{`[\r\n]`, patternDeepSeekWord, patternDeepSeekMark, `\s+$`, patternHanBlocks, `\p{N}+`}},
-	"afmoe":          {patterns: []string{patternAFMoE, patternCJKBlocks, patternDeepSeek}},
+	"deepseek-llm": {
+		patterns: []string{`[\r\n]`, patternDeepSeekWord, patternDeepSeekMark, `\s+$`, patternHanBlocks, `\p{N}+`},
+	},
+	"afmoe": {patterns: []string{patternAFMoE, patternCJKBlocks, patternDeepSeek}},
 
 	"poro-chat": bloomPre, "bloom": bloomPre, "gpt3-finnish": bloomPre,
 	"viking":   {patterns: []string{patternBloom, patternDigit}},

@@ -50,7 +50,8 @@ func (x *endIndex) longer(b []byte) bool {
 }
 
 // Unfinished returns how many of the last tokens of a text may be parts of what would be longer tokens if the text went
-// on: as many as one longer token begins with all the bytes of. The first token is not among them. open are their bytes.
+// on: as many as one longer token begins with all the bytes of. The first token is not among them. open are their
+// bytes.
 func (t *Tokenizer) Unfinished(ids []int32) (n int, open []byte) {
 	x := t.index()
 	var b []byte
@@ -65,8 +66,8 @@ func (t *Tokenizer) Unfinished(ids []int32) (n int, open []byte) {
 	return n, open
 }
 
-// Spelling sets the bits of the tokens with which a text can go on that must begin with the given bytes: their beginnings,
-// and what begins with them. allowed has Size bits.
+// Spelling sets the bits of the tokens with which a text can go on that must begin with the given bytes: their
+// beginnings, and what begins with them. allowed has Size bits.
 func (t *Tokenizer) Spelling(open []byte, allowed []uint64) {
 	x := t.index()
 	set := func(id int32) { allowed[id>>6] |= 1 << (id & 63) }

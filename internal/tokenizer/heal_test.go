@@ -9,9 +9,11 @@ import (
 // TestUnfinished: as many tokens are taken off as one longer token begins with; the tokens that may come then spell out
 // their bytes, or begin with all of them.
 func TestUnfinished(t *testing.T) {
-	tok, err := FromJSON([]byte(`{"added_tokens":[{"id":9,"content":"<|m|>","special":true}],"decoder":{"type":"ByteLevel"},
+	tok, err := FromJSON(
+		[]byte(`{"added_tokens":[{"id":9,"content":"<|m|>","special":true}],"decoder":{"type":"ByteLevel"},
 		"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},
-		"model":{"type":"BPE","vocab":{"a":0,"b":1,"c":2,"Ġ":3,"ab":4,"Ġa":5,"abc":6,"Ġabc":7,"bc":8},"merges":["a b","Ġ a","b c"]}}`))
+		"model":{"type":"BPE","vocab":{"a":0,"b":1,"c":2,"Ġ":3,"ab":4,"Ġa":5,"abc":6,"Ġabc":7,"bc":8},"merges":["a b","Ġ a","b c"]}}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

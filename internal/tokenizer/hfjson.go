@@ -184,7 +184,14 @@ func (t *Tokenizer) jsonBPE(raw json.RawMessage, fields map[string]json.RawMessa
 	if err := t.jsonVocab(fields["vocab"], rawBytes); err != nil {
 		return fmt.Errorf("vocab: %w", err)
 	}
-	m := &bpe{tokens: t.vocab.tokens, unk: -1, fuseUnk: o.FuseUnk, byteFallback: o.Fallback, ignoreMerges: o.IgnoreMrg, bytes: rawBytes}
+	m := &bpe{
+		tokens:       t.vocab.tokens,
+		unk:          -1,
+		fuseUnk:      o.FuseUnk,
+		byteFallback: o.Fallback,
+		ignoreMerges: o.IgnoreMrg,
+		bytes:        rawBytes,
+	}
 	if o.Prefix != nil {
 		m.prefix = *o.Prefix
 	}

@@ -20,7 +20,11 @@ func jsonPreTokenizers(raw json.RawMessage) ([]preTokenizer, error) {
 }
 
 // jsonSequence reads a component or a Sequence, whose parts are in field.
-func jsonSequence[T any](raw json.RawMessage, field string, one func(kind string, raw json.RawMessage) ([]T, error)) ([]T, error) {
+func jsonSequence[T any](
+	raw json.RawMessage,
+	field string,
+	one func(kind string, raw json.RawMessage) ([]T, error),
+) ([]T, error) {
 	kind, err := jsonKind(raw)
 	if err != nil || kind == "" {
 		return nil, err
@@ -79,7 +83,11 @@ func jsonNormalizer(kind string, raw json.RawMessage) ([]normalizer, error) {
 		}
 		return []normalizer{precompiled{m}}, nil
 	case "BertNormalizer":
-		b := bertNormalizer{cleanText: orTrue(o.CleanText), chineseChars: orTrue(o.Chinese), lowercase: orTrue(o.Lowercase)}
+		b := bertNormalizer{
+			cleanText:    orTrue(o.CleanText),
+			chineseChars: orTrue(o.Chinese),
+			lowercase:    orTrue(o.Lowercase),
+		}
 		b.stripAccents = b.lowercase
 		if o.Accents != nil {
 			b.stripAccents = *o.Accents
@@ -155,7 +163,10 @@ func jsonPreTokenizer(kind string, raw json.RawMessage) ([]preTokenizer, error) 
 	case "WhitespaceSplit":
 		return []preTokenizer{&splitter{pattern: charMatcher(isSpace), behavior: removed}}, nil
 	case "BertPreTokenizer":
-		return []preTokenizer{&splitter{pattern: charMatcher(isSpace), behavior: removed}, &splitter{pattern: charMatcher(isPunct), behavior: isolated}}, nil
+		return []preTokenizer{
+			&splitter{pattern: charMatcher(isSpace), behavior: removed},
+			&splitter{pattern: charMatcher(isPunct), behavior: isolated},
+		}, nil
 	case "CharDelimiterSplit":
 		if utf8.RuneCountInString(o.Delimiter) != 1 {
 			return nil, fmt.Errorf("CharDelimiterSplit: delimiter %q is not one character", o.Delimiter)
@@ -388,7 +399,14 @@ func jsonDecodeStep(kind string, raw json.RawMessage) ([]decodeStep, error) {
 	case "BPEDecoder":
 		return step(decodeStep{kind: decodeBPE, old: orString(o.Suffix, "</w>")})
 	case "CTC":
-		return step(decodeStep{kind: decodeCTC, old: orString(o.Pad, "<pad>"), new: orString(o.Delimiter, "|"), cleanup: orTrue(o.Cleanup)})
+		return step(
+			decodeStep{
+				kind:    decodeCTC,
+				old:     orString(o.Pad, "<pad>"),
+				new:     orString(o.Delimiter, "|"),
+				cleanup: orTrue(o.Cleanup),
+			},
+		)
 	}
 	return nil, fmt.Errorf("unknown type %q", kind)
 }

@@ -13,8 +13,14 @@ func TestLongest(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := []string{
-		strings.Repeat(" ", 5000), strings.Repeat("x", 5000), strings.Repeat("=", 5000), strings.Repeat("\n", 5000), strings.Repeat("the water ", 500),
-		strings.Repeat("e\u0301\u0323", 900), strings.Repeat("\u1112\u1161\u11ab", 500), strings.Repeat("\u0390", 900), strings.Repeat("\U0001d400", 900), strings.Repeat("日本", 900), strings.Repeat("\x04\x1b", 2000),
+		strings.Repeat(
+			" ",
+			5000,
+		), strings.Repeat("x", 5000), strings.Repeat("=", 5000), strings.Repeat("\n", 5000), strings.Repeat("the water ", 500),
+		strings.Repeat(
+			"e\u0301\u0323",
+			900,
+		), strings.Repeat("\u1112\u1161\u11ab", 500), strings.Repeat("\u0390", 900), strings.Repeat("\U0001d400", 900), strings.Repeat("日本", 900), strings.Repeat("\x04\x1b", 2000),
 	}
 	bounds, gaps := 0, 0
 	for _, name := range files {
@@ -29,7 +35,14 @@ func TestLongest(t *testing.T) {
 		}
 		for _, text := range texts {
 			if ids, err := tok.Encode(nil, text, Options{}); err == nil && len(ids) < tok.Standing(text)/n {
-				t.Errorf("%s: %d tokens for %d bytes of %.8q, at least %d are promised", name, len(ids), len(text), text, len(text)/n)
+				t.Errorf(
+					"%s: %d tokens for %d bytes of %.8q, at least %d are promised",
+					name,
+					len(ids),
+					len(text),
+					text,
+					len(text)/n,
+				)
 			}
 		}
 	}

@@ -56,7 +56,8 @@ func (f form) unchanged(s string) bool {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		i += n
 		flags := tabFlags.at(r)
-		if f.compose && flags&flagNFC != 0 || f.compat && flags&flagCompat != 0 || !f.compose && tabCategory.at(r)&flagDecomp != 0 {
+		if f.compose && flags&flagNFC != 0 || f.compat && flags&flagCompat != 0 ||
+			!f.compose && tabCategory.at(r)&flagDecomp != 0 {
 			return false
 		}
 		class := tabClass.at(r)

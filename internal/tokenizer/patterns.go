@@ -40,16 +40,68 @@ const (
 const wordOrSpace = propSpace | catL | catN
 
 var (
-	rulesQwen2  = &wordRules{letters: catL, noPrefix: catL | catN, symbols: wordOrSpace, digits: 1, apart: true, symTail: true}
-	rulesLlama3 = &wordRules{letters: catL, noPrefix: catL | catN, symbols: wordOrSpace, digits: 3, apart: true, symTail: true}
+	rulesQwen2 = &wordRules{
+		letters:  catL,
+		noPrefix: catL | catN,
+		symbols:  wordOrSpace,
+		digits:   1,
+		apart:    true,
+		symTail:  true,
+	}
+	rulesLlama3 = &wordRules{
+		letters:  catL,
+		noPrefix: catL | catN,
+		symbols:  wordOrSpace,
+		digits:   3,
+		apart:    true,
+		symTail:  true,
+	}
 	rulesNumber = &wordRules{letters: catL, noPrefix: catL | catN, symbols: wordOrSpace, apart: true, symTail: true}
 	rulesPlain  = &wordRules{letters: catL, noPrefix: catL | catN, symbols: wordOrSpace, digits: 1, symTail: true}
 	rulesSeed   = &wordRules{letters: catL, noPrefix: catL | catN, symbols: wordOrSpace, digits: 1, apart: true}
-	rulesQwen35 = &wordRules{letters: catL | catM, noPrefix: catL | catN, symbols: wordOrSpace | catM, digits: 1, apart: true, symTail: true}
-	rulesO200k  = &wordRules{letters: catL | catM, symbols: wordOrSpace, digits: 3, cases: true, suffix: true, symTail: true, tail: "/"}
-	rulesKimi   = &wordRules{letters: catL | catM, symbols: wordOrSpace, digits: 3, cases: true, suffix: true, symTail: true, han: true}
-	rulesYoutu  = &wordRules{letters: catL | catM, symbols: wordOrSpace, digits: 1, cases: true, suffix: true, symTail: true, tail: "/"}
-	rulesTekken = &wordRules{letters: catL | catM, symbols: wordOrSpace, digits: 1, cases: true, symTail: true, tail: "/"}
+	rulesQwen35 = &wordRules{
+		letters:  catL | catM,
+		noPrefix: catL | catN,
+		symbols:  wordOrSpace | catM,
+		digits:   1,
+		apart:    true,
+		symTail:  true,
+	}
+	rulesO200k = &wordRules{
+		letters: catL | catM,
+		symbols: wordOrSpace,
+		digits:  3,
+		cases:   true,
+		suffix:  true,
+		symTail: true,
+		tail:    "/",
+	}
+	rulesKimi = &wordRules{
+		letters: catL | catM,
+		symbols: wordOrSpace,
+		digits:  3,
+		cases:   true,
+		suffix:  true,
+		symTail: true,
+		han:     true,
+	}
+	rulesYoutu = &wordRules{
+		letters: catL | catM,
+		symbols: wordOrSpace,
+		digits:  1,
+		cases:   true,
+		suffix:  true,
+		symTail: true,
+		tail:    "/",
+	}
+	rulesTekken = &wordRules{
+		letters: catL | catM,
+		symbols: wordOrSpace,
+		digits:  1,
+		cases:   true,
+		symTail: true,
+		tail:    "/",
+	}
 )
 
 var scanners = map[string]scanner{

@@ -41,7 +41,8 @@ func TestPatternsMatchAsOnigurumaDoes(t *testing.T) {
 			Words   [][]string
 		}
 	}
-	if err := json.NewDecoder(openCases(t, "testdata/patterns.json.gz")).Decode(&golden); err != nil || len(golden.Cases) < 60 {
+	if err := json.NewDecoder(openCases(t, "testdata/patterns.json.gz")).Decode(&golden); err != nil ||
+		len(golden.Cases) < 60 {
 		t.Fatal(len(golden.Cases), err)
 	}
 	for _, c := range golden.Cases {
@@ -103,14 +104,16 @@ func TestRunawayTextIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if ids, err := tok.Encode(nil, strings.Repeat("a", 8)+"!", Options{}); err != nil || !slices.Equal(ids, []int32{2, 2, 2, 2, 1}) {
+		if ids, err := tok.Encode(nil, strings.Repeat("a", 8)+"!", Options{}); err != nil ||
+			!slices.Equal(ids, []int32{2, 2, 2, 2, 1}) {
 			t.Errorf("%s: %v, %v", name, ids, err)
 		}
 		ids, err := tok.Encode(nil, strings.Repeat("a", 64)+"!", Options{})
 		if !errors.Is(err, ErrTooManySteps) || ids != nil || !strings.Contains(err.Error(), "65 bytes") {
 			t.Errorf("%s: a text that backtracks without end: %v, %v", name, ids, err)
 		}
-		if ids, err := tok.EncodeParts(nil, []Part{{Text: "aa!"}}, Options{}); err != nil || !slices.Equal(ids, []int32{2, 1}) {
+		if ids, err := tok.EncodeParts(nil, []Part{{Text: "aa!"}}, Options{}); err != nil ||
+			!slices.Equal(ids, []int32{2, 1}) {
 			t.Errorf("%s: the next text: %v, %v", name, ids, err)
 		}
 	}

@@ -268,7 +268,8 @@ func foldsTogether(a, b rune) bool {
 
 // foldsApart reports whether r is of a block in which characters fold to several.
 func foldsApart(r rune) bool {
-	return strings.ContainsRune("ßŉǰΐΰև", r) || r >= 0x1E96 && r <= 0x1E9E || r >= 0x1F50 && r <= 0x1FFC || r >= 0xFB00 && r <= 0xFB17
+	return strings.ContainsRune("ßŉǰΐΰև", r) || r >= 0x1E96 && r <= 0x1E9E || r >= 0x1F50 && r <= 0x1FFC ||
+		r >= 0xFB00 && r <= 0xFB17
 }
 
 // only matches one character.

@@ -87,7 +87,11 @@ func (m *spmModel) build(t *Tokenizer) error {
 	} else {
 		t.norm = []normalizer{replaceString{" ", spaceMark}}
 	}
-	t.steps = []decodeStep{{kind: decodeReplace, old: spaceMark, new: " "}, {kind: decodeByteFallback}, {kind: decodeFuse}}
+	t.steps = []decodeStep{
+		{kind: decodeReplace, old: spaceMark, new: " "},
+		{kind: decodeByteFallback},
+		{kind: decodeFuse},
+	}
 	if m.dummyPrefix {
 		t.steps = append(t.steps, decodeStep{kind: decodeStrip, old: " ", start: 1})
 	}

@@ -61,7 +61,13 @@ func slowdown(t *testing.T, enough float64, parts, whole func()) float64 {
 // and how long each text of BALEEN_TEST_RUNS takes, in processor time: files of JSON strings, one
 // a line. scripts/compare-tokenizers sets them.
 func TestSpeed(t *testing.T) {
-	path, corpus, runs := os.Getenv("BALEEN_TEST_TOKENIZER"), os.Getenv("BALEEN_TEST_CORPUS"), os.Getenv("BALEEN_TEST_RUNS")
+	path, corpus, runs := os.Getenv(
+		"BALEEN_TEST_TOKENIZER",
+	), os.Getenv(
+		"BALEEN_TEST_CORPUS",
+	), os.Getenv(
+		"BALEEN_TEST_RUNS",
+	)
 	if path == "" || corpus == "" || runs == "" {
 		t.Skip("scripts/compare-tokenizers --speed runs this")
 	}

@@ -36,7 +36,18 @@ var tiktokenKinds = []tiktokenKind{
 }
 
 func llama3Special(add func(int32, string)) {
-	names := []string{"<|begin_of_text|>", "<|end_of_text|>", "", "", "", "", "<|start_header_id|>", "<|end_header_id|>", "", "<|eot_id|>"}
+	names := []string{
+		"<|begin_of_text|>",
+		"<|end_of_text|>",
+		"",
+		"",
+		"",
+		"",
+		"<|start_header_id|>",
+		"<|end_header_id|>",
+		"",
+		"<|eot_id|>",
+	}
 	reserved := 0
 	for i := range 256 {
 		name := ""
@@ -82,7 +93,11 @@ func fromTiktoken(data []byte, added []addedToken) (*Tokenizer, error) {
 	}
 	kind := slices.IndexFunc(tiktokenKinds, func(k tiktokenKind) bool { return k.ranks == table.len() })
 	if kind < 0 {
-		return nil, fmt.Errorf("a rank file of %d tokens is none of those whose split pattern is known: use a tokenizer.json of the same model", table.len())
+		return nil, fmt.Errorf(
+			"a rank file of %d tokens is none of those whose split pattern is known: use a tokenizer.json of the "+
+				"same model",
+			table.len(),
+		)
 	}
 	k := tiktokenKinds[kind]
 	if len(added) == 0 && k.special != nil {

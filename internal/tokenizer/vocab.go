@@ -17,7 +17,13 @@ type vocab struct {
 }
 
 func newVocab(tokens *stringTable, bytes bool) *vocab {
-	return &vocab{tokens: tokens, bytes: bytes, literal: map[int32]bool{}, extra: map[int32]string{}, extraID: map[string]int32{}}
+	return &vocab{
+		tokens:  tokens,
+		bytes:   bytes,
+		literal: map[int32]bool{},
+		extra:   map[int32]string{},
+		extraID: map[string]int32{},
+	}
 }
 
 func (v *vocab) addExtra(id int32, text string) {

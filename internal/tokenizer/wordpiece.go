@@ -39,7 +39,12 @@ func (m *wordPiece) encode(_ *state, dst []int32, word string) []int32 {
 // newWordPiece sorts the tokens of a vocabulary by where they may stand. split
 // returns what a token matches, whether that continues a word, and whether it
 // can be produced at all.
-func newWordPiece(tokens *stringTable, split func(id int32, token string) (text string, continues, ok bool), unk int32, maxRunes int) *wordPiece {
+func newWordPiece(
+	tokens *stringTable,
+	split func(id int32, token string) (text string, continues, ok bool),
+	unk int32,
+	maxRunes int,
+) *wordPiece {
 	m := &wordPiece{unk: unk, maxRunes: maxRunes}
 	var starts, rest []string
 	for id := range int32(tokens.len()) {

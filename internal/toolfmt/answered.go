@@ -28,7 +28,9 @@ func Conclude(spans []chattmpl.Span, result string) ([]chattmpl.Span, bool) {
 			last = i
 		}
 	}
-	if last < 0 || strings.TrimSpace(result) == "" && (last+1 == len(spans) || !strings.Contains(spans[last+1].Text, resultClose)) {
+	if last < 0 ||
+		strings.TrimSpace(result) == "" &&
+			(last+1 == len(spans) || !strings.Contains(spans[last+1].Text, resultClose)) {
 		return nil, false
 	}
 	line := chattmpl.Span{Text: "\n" + Conclusion, FromInput: true}
@@ -129,7 +131,8 @@ func (a *Answered) Strays(call Call, tools []Tool) bool {
 	for _, t := range tools {
 		if t.Name == call.Name {
 			ti := readTool(t)
-			return !ti.said(call.Arguments, a.user) || slices.ContainsFunc(a.all, func(c Call) bool { return ti.sameRequired(c, call) })
+			return !ti.said(call.Arguments, a.user) ||
+				slices.ContainsFunc(a.all, func(c Call) bool { return ti.sameRequired(c, call) })
 		}
 	}
 	return true
@@ -255,7 +258,10 @@ func mayBecome(begin, whole string) bool {
 		return rest == ""
 	}
 	for rest != "" && rest != "}" {
-		i := slices.IndexFunc(left, func(m string) bool { return strings.HasPrefix(rest, m) || strings.HasPrefix(m, rest) })
+		i := slices.IndexFunc(
+			left,
+			func(m string) bool { return strings.HasPrefix(rest, m) || strings.HasPrefix(m, rest) },
+		)
 		switch {
 		case i < 0:
 			return false

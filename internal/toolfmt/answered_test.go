@@ -49,7 +49,11 @@ func turns(user string, callsAndResults ...string) []Message {
 	ms := []Message{{Role: "user", Content: user}}
 	for i := 0; i < len(callsAndResults); i += 3 {
 		c := call(callsAndResults[i], callsAndResults[i+1])
-		ms = append(ms, Message{Role: "assistant", Calls: []Call{c}}, Message{Role: "tool", CallID: c.ID, Content: callsAndResults[i+2]})
+		ms = append(
+			ms,
+			Message{Role: "assistant", Calls: []Call{c}},
+			Message{Role: "tool", CallID: c.ID, Content: callsAndResults[i+2]},
+		)
 	}
 	return ms
 }
@@ -92,7 +96,12 @@ func TestAnswered(t *testing.T) {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
-	noIDs := []Message{{Role: "user"}, {Role: "assistant", Calls: []Call{{Name: "f", Arguments: "{}"}, {Name: "g", Arguments: "{}"}}}, {Role: "tool", Content: "1"}, {Role: "tool", Content: "2"}}
+	noIDs := []Message{
+		{Role: "user"},
+		{Role: "assistant", Calls: []Call{{Name: "f", Arguments: "{}"}, {Name: "g", Arguments: "{}"}}},
+		{Role: "tool", Content: "1"},
+		{Role: "tool", Content: "2"},
+	}
 	if a := AnsweredBy(noIDs); a == nil || !a.Repeats(Call{Name: "g", Arguments: "{}"}) {
 		t.Errorf("%+v", a)
 	}
@@ -100,13 +109,40 @@ func TestAnswered(t *testing.T) {
 
 func TestStrays(t *testing.T) {
 	tools := []Tool{
-		{Name: "get_weather", Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"unit":{"enum":["c","f"]}},"required":["city"]}`)},
-		{Name: "write", Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}`)},
-		{Name: "timer", Parameters: json.RawMessage(`{"type":"object","properties":{"minutes":{"type":"number"},"label":{"type":"string"}},"required":["minutes"]}`)},
-		{Name: "list", Parameters: json.RawMessage(`{"type":"object","properties":{"items":{"type":"array"}},"required":["items"]}`)},
+		{
+			Name: "get_weather",
+			Parameters: json.RawMessage(
+				`{"type":"object","properties":{"city":{"type":"string"},"unit":{"enum":["c","f"]}},"required":["city"]}`,
+			),
+		},
+		{
+			Name: "write",
+			Parameters: json.RawMessage(
+				`{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}`,
+			),
+		},
+		{
+			Name: "timer",
+			Parameters: json.RawMessage(
+				`{"type":"object","properties":{"minutes":{"type":"number"},"label":{"type":"string"}},"required":["minutes"]}`,
+			),
+		},
+		{
+			Name: "list",
+			Parameters: json.RawMessage(
+				`{"type":"object","properties":{"items":{"type":"array"}},"required":["items"]}`,
+			),
+		},
 		{Name: "now"},
 	}
-	a := AnsweredBy(turns("Weather in Paris and Rome, then read a/b.txt, a timer for 5 minutes, and list eggs and milk.", "get_weather", `{"city": "Paris", "unit": "c"}`, "sunny"))
+	a := AnsweredBy(
+		turns(
+			"Weather in Paris and Rome, then read a/b.txt, a timer for 5 minutes, and list eggs and milk.",
+			"get_weather",
+			`{"city": "Paris", "unit": "c"}`,
+			"sunny",
+		),
+	)
 	for _, c := range []struct {
 		call Call
 		want bool
@@ -132,11 +168,15 @@ func TestStrays(t *testing.T) {
 
 // TestMayBecome feeds calls byte by byte: a repetition may be one at each byte, another call is told from it in time.
 func TestMayBecome(t *testing.T) {
-	whole := Call{Name: "f", Arguments: `{"path": "a \"b\" ü.txt", "limit": 10, "tags": ["x", {"y": null}], "deep": {"on": true}}`}
+	whole := Call{
+		Name:      "f",
+		Arguments: `{"path": "a \"b\" ü.txt", "limit": 10, "tags": ["x", {"y": null}], "deep": {"on": true}}`,
+	}
 	for _, same := range []string{
 		whole.Arguments,
 		`{"limit":10,"deep":{"on":true},"tags":["x",{"y":null}],"path":"a \"b\" \u00fc.txt"}`,
-		"{\n \"tags\" : [ \"x\" , { \"y\" : null } ] , \"deep\": {\"on\": true}, \"limit\": 10, \"path\": \"a \\\"b\\\" ü.txt\" }",
+		"{\n \"tags\" : [ \"x\" , { \"y\" : null } ] , \"deep\": {\"on\": true}, \"limit\": 10, \"path\": \"a " +
+			"\\\"b\\\" ü.txt\" }",
 	} {
 		for i := range len(same) + 1 {
 			if !whole.MayBecome("f", same[:i]) {

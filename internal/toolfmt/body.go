@@ -40,10 +40,20 @@ var leadMarks = []string{
 const maxLead = 400
 
 // nameEnds may follow a name, before arguments in JSON.
-var nameEnds = []string{"<｜tool▁sep｜>", "<|tool_call_argument_begin|>", "<|constrain|>json", "<|message|>", "[ARGS]", "```json", "```"}
+var nameEnds = []string{
+	"<｜tool▁sep｜>",
+	"<|tool_call_argument_begin|>",
+	"<|constrain|>json",
+	"<|message|>",
+	"[ARGS]",
+	"```json",
+	"```",
+}
 
 func isNameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' || c == ':' || c == '/'
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.' ||
+		c == ':' ||
+		c == '/'
 }
 
 // skipSpace returns the first place at or after i that is no white space.

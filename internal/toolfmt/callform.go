@@ -7,9 +7,9 @@ import (
 	"github.com/baleenrun/baleen/internal/grammar"
 )
 
-// callForm is how a family writes calls as JSON, piece by piece: open, lead, item, further items behind sep, end, close.
-// With the brace of the arguments behind it, open, lead and item are the family's prefix. In an item NAME stands for the
-// name and ARGS for the arguments.
+// callForm is how a family writes calls as JSON, piece by piece: open, lead, item, further items behind sep, end,
+// close. With the brace of the arguments behind it, open, lead and item are the family's prefix. In an item NAME stands
+// for the name and ARGS for the arguments.
 type callForm struct{ open, lead, item, sep, end, close string }
 
 const jsonItem = `{"name": "NAME", "arguments": ARGS}`
@@ -17,7 +17,14 @@ const jsonItem = `{"name": "NAME", "arguments": ARGS}`
 var (
 	hermesForm  = callForm{open: "<tool_call>", lead: "\n", item: jsonItem, end: "\n", close: "</tool_call>"}
 	mistralForm = callForm{open: "[TOOL_CALLS]", lead: " [", item: jsonItem, sep: ", ", end: "]"}
-	phiForm     = callForm{open: "<|tool_call|>", lead: "[", item: jsonItem, sep: ", ", end: "]", close: "<|/tool_call|>"}
+	phiForm     = callForm{
+		open:  "<|tool_call|>",
+		lead:  "[",
+		item:  jsonItem,
+		sep:   ", ",
+		end:   "]",
+		close: "<|/tool_call|>",
+	}
 )
 
 // forms are the families whose calls can be held to a grammar.
@@ -31,8 +38,8 @@ type Calls struct {
 	Body        grammar.Piece
 }
 
-// Calls returns how calls of some tools are written, and those only: their names, and arguments that args allows, a JSON
-// Schema for each tool. ok is false for formats whose calls are not held to a grammar.
+// Calls returns how calls of some tools are written, and those only: their names, and arguments that args allows, a
+// JSON Schema for each tool. ok is false for formats whose calls are not held to a grammar.
 func (f *Format) Calls(tools []Tool, args func(i int) json.RawMessage) (c Calls, ok bool) {
 	form, ok := forms[f.spec.name]
 	if !ok || len(tools) == 0 {
@@ -49,5 +56,9 @@ func (f *Format) Calls(tools []Tool, args func(i int) json.RawMessage) (c Calls,
 	if form.sep != "" {
 		body = grammar.InOrder(body, grammar.Repeated(grammar.InOrder(grammar.Literal(form.sep), body), -1))
 	}
-	return Calls{Open: form.open, Close: form.close, Body: grammar.InOrder(grammar.Literal(form.lead), body, grammar.Literal(form.end))}, true
+	return Calls{
+		Open:  form.open,
+		Close: form.close,
+		Body:  grammar.InOrder(grammar.Literal(form.lead), body, grammar.Literal(form.end)),
+	}, true
 }

@@ -47,7 +47,9 @@ func TestCallsAreWhatTheParserReads(t *testing.T) {
 				t.Errorf("%s: %s is allowed", name, wrong)
 			}
 		}
-		if two := form.lead + `{"name": "clock", "arguments": {}}` + form.sep + `{"name": "clock", "arguments": {}}` + form.end; fits(two) != (form.sep != "") {
+		if two := form.lead + `{"name": "clock", "arguments": {}}` + form.sep + `{"name": "clock", "arguments": {}}` + form.end; fits(
+			two,
+		) != (form.sep != "") {
 			t.Errorf("%s: %s: %v", name, two, fits(two))
 		}
 		if !fits(body) {

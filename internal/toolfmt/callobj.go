@@ -8,7 +8,17 @@ import (
 // The keys under which models write a call's parts, the usual ones first.
 var (
 	nameKeys = []string{"name", "function", "tool", "tool_name", "function_name", "action", "recipient_name"}
-	argKeys  = []string{"arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs", "inputs"}
+	argKeys  = []string{
+		"arguments",
+		"parameters",
+		"args",
+		"params",
+		"input",
+		"tool_input",
+		"action_input",
+		"kwargs",
+		"inputs",
+	}
 	listKeys = []string{"tool_calls", "function_calls", "calls"}
 	nestKeys = []string{"function", "tool_call", "function_call"}
 	sideKeys = []string{"type", "id", "index", "call_id", "tool_call_id"} // beside a call, without meaning
@@ -25,7 +35,8 @@ func oneOf(key string, keys []string) bool {
 
 // wrapperKey tells whether an object that begins with this key may be a call.
 func wrapperKey(key string) bool {
-	return oneOf(key, nameKeys) || oneOf(key, argKeys) || oneOf(key, listKeys) || oneOf(key, nestKeys) || oneOf(key, sideKeys)
+	return oneOf(key, nameKeys) || oneOf(key, argKeys) || oneOf(key, listKeys) || oneOf(key, nestKeys) ||
+		oneOf(key, sideKeys)
 }
 
 // found is a call that was read: the offered tool and its arguments.

@@ -67,13 +67,28 @@ func TestCorpus(t *testing.T) {
 			}
 			f := formatNamed(t, family)
 			for _, c := range cases {
-				o := parseSplit(t, f, everyday, Options{InReasoning: c.Think, SingleCall: c.Single, Forced: c.Forced}, c.In)
+				o := parseSplit(
+					t,
+					f,
+					everyday,
+					Options{InReasoning: c.Think, SingleCall: c.Single, Forced: c.Forced},
+					c.In,
+				)
 				ok := o.text == c.Text && o.reasoning == c.Reasoning && o.cut == c.Cut && len(o.calls) == len(c.Calls)
 				for i := 0; ok && i < len(c.Calls); i++ {
 					ok = sameCall(t, o.calls[i], c.Calls[i])
 				}
 				if !ok {
-					t.Errorf("%s: %q\ngot  %s\nwant text %q reasoning %q calls %q cut %v", c.Note, c.In, o, c.Text, c.Reasoning, c.Calls, c.Cut)
+					t.Errorf(
+						"%s: %q\ngot  %s\nwant text %q reasoning %q calls %q cut %v",
+						c.Note,
+						c.In,
+						o,
+						c.Text,
+						c.Reasoning,
+						c.Calls,
+						c.Cut,
+					)
 				}
 			}
 		})

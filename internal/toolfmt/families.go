@@ -70,10 +70,13 @@ var specs = []spec{
 		prefix: "<start_function_call>call:NAME{",
 	},
 	{
-		name:   "deepseek-dsml",
-		marks:  []string{"｜DSML｜"},
-		vocab:  []string{"｜DSML｜"},
-		blocks: []block{{"<｜DSML｜function_calls>", "</｜DSML｜function_calls>"}, {"<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"}},
+		name:  "deepseek-dsml",
+		marks: []string{"｜DSML｜"},
+		vocab: []string{"｜DSML｜"},
+		blocks: []block{
+			{"<｜DSML｜function_calls>", "</｜DSML｜function_calls>"},
+			{"<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"},
+		},
 		think:  think{"<think>", "</think>"},
 		prefix: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"NAME\">\n",
 	},
@@ -87,11 +90,14 @@ var specs = []spec{
 		prefix: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\n{",
 	},
 	{
-		name:   "kimi",
-		marks:  []string{"<|tool_calls_section_begin|>"},
-		vocab:  []string{"<|tool_calls_section_begin|>"},
-		archs:  []string{"kimi"},
-		blocks: []block{{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, {"<|tool_call_begin|>", "<|tool_call_end|>"}},
+		name:  "kimi",
+		marks: []string{"<|tool_calls_section_begin|>"},
+		vocab: []string{"<|tool_calls_section_begin|>"},
+		archs: []string{"kimi"},
+		blocks: []block{
+			{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"},
+			{"<|tool_call_begin|>", "<|tool_call_end|>"},
+		},
 		think:  think{"<think>", "</think>"},
 		prefix: "<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{",
 	},
@@ -278,7 +284,15 @@ var extras = []block{
 	{"<|function_call|>", ""},
 }
 
-var harmonyTokens = []string{"<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|call|>", "<|return|>"}
+var harmonyTokens = []string{
+	"<|start|>",
+	"<|end|>",
+	"<|message|>",
+	"<|channel|>",
+	"<|constrain|>",
+	"<|call|>",
+	"<|return|>",
+}
 
 // innerTokens stand inside calls.
 var innerTokens = []string{

@@ -125,7 +125,14 @@ func (f *Format) CallMarks() []string {
 
 // Render renders a conversation with the model's template: Input and then Template.Render. The error is a *LostText
 // where the template leaves out what a message says.
-func (f *Format) Render(ctx context.Context, t *chattmpl.Template, ms []Message, tools []Tool, o PromptOptions, extra []chattmpl.KV) (chattmpl.Output, error) {
+func (f *Format) Render(
+	ctx context.Context,
+	t *chattmpl.Template,
+	ms []Message,
+	tools []Tool,
+	o PromptOptions,
+	extra []chattmpl.KV,
+) (chattmpl.Output, error) {
 	render := func(ms []Message) (out chattmpl.Output, err error) {
 		in, shown, err := f.input(ms, tools, o)
 		if err != nil {

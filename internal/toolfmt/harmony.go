@@ -106,7 +106,16 @@ func (p *Parser) channelHeader(eof bool) bool {
 		p.span("mark", i)
 		return false
 	}
-	starts := []string{"<|start|>", "<|channel|>", "<|message|>", "to=functions.", "assistant<|channel|>", "assistant to=", "commentary to=", "<|constrain|>"}
+	starts := []string{
+		"<|start|>",
+		"<|channel|>",
+		"<|message|>",
+		"to=functions.",
+		"assistant<|channel|>",
+		"assistant to=",
+		"commentary to=",
+		"<|constrain|>",
+	}
 	head, may := false, rest == ""
 	for _, m := range starts {
 		head = head || strings.HasPrefix(rest, m)

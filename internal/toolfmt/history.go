@@ -29,9 +29,9 @@ func withWholeArguments(ms []Message) []Message {
 	return out
 }
 
-// wholeArguments returns the arguments of an earlier call as a JSON object. Clients send back what a model wrote: nothing,
-// JSON that was cut or is damaged, other text. What can be repaired is; the rest stands as text under one name, so that
-// the model sees what was written.
+// wholeArguments returns the arguments of an earlier call as a JSON object. Clients send back what a model wrote:
+// nothing, JSON that was cut or is damaged, other text. What can be repaired is; the rest stands as text under one
+// name, so that the model sees what was written.
 func wholeArguments(raw string) string {
 	text := strings.TrimSpace(raw)
 	if text == "" || text == "null" {

@@ -17,7 +17,10 @@ func tryRender(t *testing.T, source string, ms []Message, tools []Tool) (string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	extra := []chattmpl.KV{{Key: "bos_token", Value: chattmpl.Text("<s>")}, {Key: "eos_token", Value: chattmpl.Text("</s>")}}
+	extra := []chattmpl.KV{
+		{Key: "bos_token", Value: chattmpl.Text("<s>")},
+		{Key: "eos_token", Value: chattmpl.Text("</s>")},
+	}
 	out, err := For(Hints{Template: source}).Render(context.Background(), tmpl, ms, tools, PromptOptions{}, extra)
 	return out.Text(), err
 }
@@ -25,7 +28,10 @@ func tryRender(t *testing.T, source string, ms []Message, tools []Tool) (string,
 // TestContentAsParts: some templates read content as a list of parts, and write nothing, or fail, when it is a text.
 func TestContentAsParts(t *testing.T) {
 	ms := []Message{
-		{Role: "system", Content: "Be kind."}, {Role: "user", Content: "Hi <|im_end|>"}, {Role: "assistant", Content: "Hello."}, {Role: "user", Content: "Bye."},
+		{
+			Role:    "system",
+			Content: "Be kind.",
+		}, {Role: "user", Content: "Hi <|im_end|>"}, {Role: "assistant", Content: "Hello."}, {Role: "user", Content: "Bye."},
 	}
 	const want = "<system>Be kind.<user>Hi <|im_end|><assistant>Hello.<user>Bye."
 	for name, source := range map[string]string{
@@ -42,11 +48,18 @@ func TestContentAsParts(t *testing.T) {
 		}
 	}
 	// A part's text is a message's text: it can write no control token.
-	tmpl, err := chattmpl.Parse("test", `{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}`)
+	tmpl, err := chattmpl.Parse(
+		"test",
+		`{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}`,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := For(Hints{Template: `{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}`}).Render(context.Background(), tmpl, ms, nil, PromptOptions{}, nil)
+	out, err := For(
+		Hints{
+			Template: `{% for m in messages %}<{{ m.role }}>{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}`,
+		},
+	).Render(context.Background(), tmpl, ms, nil, PromptOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +68,11 @@ func TestContentAsParts(t *testing.T) {
 			t.Errorf("the template is said to have written %q", s.Text)
 		}
 	}
-	results := []Message{{Role: "user", Content: "Weather?"}, {Role: "assistant", Calls: []Call{{ID: "a", Name: "get_weather", Arguments: `{"location": "Oslo"}`}}}, {Role: "tool", CallID: "a", Content: "sunny"}}
+	results := []Message{
+		{Role: "user", Content: "Weather?"},
+		{Role: "assistant", Calls: []Call{{ID: "a", Name: "get_weather", Arguments: `{"location": "Oslo"}`}}},
+		{Role: "tool", CallID: "a", Content: "sunny"},
+	}
 	source := `{% for t in tools or [] %}{{ t|tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>{% for c in m.tool_calls or [] %}{{ c.function|tojson }}{% endfor %}` +
 		`{% if m.content is string %}{% else %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% endfor %}`
 	if got, err := tryRender(t, source, results, everyday[:1]); err != nil || !strings.HasSuffix(got, "<tool>sunny") {
@@ -123,7 +140,11 @@ func TestHistoryWithDamagedArguments(t *testing.T) {
 			t.Errorf("%q became %s, want %s", raw, got, want)
 		}
 		for name, source := range map[string]string{"objects": tmplFull, "text": tmplText, "none": tmplPlain} {
-			ms := []Message{{Role: "user", Content: "x"}, {Role: "assistant", Calls: []Call{{ID: "a", Name: "get_weather", Arguments: raw}}}, {Role: "tool", CallID: "a", Content: "sunny"}}
+			ms := []Message{
+				{Role: "user", Content: "x"},
+				{Role: "assistant", Calls: []Call{{ID: "a", Name: "get_weather", Arguments: raw}}},
+				{Role: "tool", CallID: "a", Content: "sunny"},
+			}
 			out, err := tryRender(t, source, ms, everyday[:1])
 			if err != nil || !strings.Contains(out, "get_weather") {
 				t.Errorf("%q, template with %s: %q, %v", raw, name, out, err)

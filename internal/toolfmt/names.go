@@ -39,7 +39,16 @@ var synonyms = [][]string{
 	{"web_search", "websearch", "search_web"},
 	{"ask_user", "question", "askuserquestion", "ask"},
 	{"request_execute", "exitplanmode", "plan_exit", "exitplan", "approve_plan", "start_implementing"},
-	{"bash", "shell", "run_command", "terminal", "run_shell_command", "execute_command", "run_terminal_cmd", "run_shell"},
+	{
+		"bash",
+		"shell",
+		"run_command",
+		"terminal",
+		"run_shell_command",
+		"execute_command",
+		"run_terminal_cmd",
+		"run_shell",
+	},
 	{"grep", "search_files", "ripgrep", "grep_search"},
 }
 

@@ -100,7 +100,14 @@ func (f *Format) NewParser(tools []Tool, opt Options) *Parser {
 }
 
 // innerCloses end single calls within a section.
-var innerCloses = []string{"<｜tool▁call▁end｜>", "<｜tool▁calls▁end｜>", "<|tool_call_end|>", "<|tool_calls_section_end|>", "</function>", "<|call|>"}
+var innerCloses = []string{
+	"<｜tool▁call▁end｜>",
+	"<｜tool▁calls▁end｜>",
+	"<|tool_call_end|>",
+	"<|tool_calls_section_end|>",
+	"</function>",
+	"<|call|>",
+}
 
 // Feed takes the next piece of text, cut anywhere, and returns what is decided by it.
 func (p *Parser) Feed(text string) []Event {
@@ -224,7 +231,16 @@ func (p *Parser) callArgs(s string) {
 }
 
 func (p *Parser) endCall(cut bool) {
-	p.ev = append(p.ev, Event{Kind: CallEnd, Call: &Call{Name: p.name, Arguments: p.args.String()}, Index: p.calls - 1, Cut: cut, Plain: p.plainCall()})
+	p.ev = append(
+		p.ev,
+		Event{
+			Kind:  CallEnd,
+			Call:  &Call{Name: p.name, Arguments: p.args.String()},
+			Index: p.calls - 1,
+			Cut:   cut,
+			Plain: p.plainCall(),
+		},
+	)
 	p.done = p.done || p.opt.SingleCall
 }
 

@@ -9,12 +9,48 @@ import (
 
 // everyday are the tools of most tests.
 var everyday = []Tool{
-	{"get_weather", "weather", json.RawMessage(`{"type":"object","properties":{"location":{"type":"string"},"unit":{"type":"string","enum":["celsius","fahrenheit"]},"days":{"type":"integer"}},"required":["location"]}`)},
-	{"read_file", "read", json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["path"]}`)},
-	{"write_file", "write", json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}`)},
-	{"bash", "shell", json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"number"}},"required":["command"]}`)},
-	{"set_timer", "timer", json.RawMessage(`{"type":"object","properties":{"minutes":{"type":"integer"},"label":{"type":"string"},"loud":{"type":"boolean"}},"required":["minutes"]}`)},
-	{"add_todo", "todo", json.RawMessage(`{"type":"object","properties":{"items":{"type":"array","items":{"type":"string"}}},"required":["items"]}`)},
+	{
+		"get_weather",
+		"weather",
+		json.RawMessage(
+			`{"type":"object","properties":{"location":{"type":"string"},"unit":{"type":"string","enum":["celsius","fahrenheit"]},"days":{"type":"integer"}},"required":["location"]}`,
+		),
+	},
+	{
+		"read_file",
+		"read",
+		json.RawMessage(
+			`{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["path"]}`,
+		),
+	},
+	{
+		"write_file",
+		"write",
+		json.RawMessage(
+			`{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}`,
+		),
+	},
+	{
+		"bash",
+		"shell",
+		json.RawMessage(
+			`{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"number"}},"required":["command"]}`,
+		),
+	},
+	{
+		"set_timer",
+		"timer",
+		json.RawMessage(
+			`{"type":"object","properties":{"minutes":{"type":"integer"},"label":{"type":"string"},"loud":{"type":"boolean"}},"required":["minutes"]}`,
+		),
+	},
+	{
+		"add_todo",
+		"todo",
+		json.RawMessage(
+			`{"type":"object","properties":{"items":{"type":"array","items":{"type":"string"}}},"required":["items"]}`,
+		),
+	},
 	{"list_files", "list", json.RawMessage(`{"type":"object","properties":{}}`)},
 }
 
@@ -27,7 +63,14 @@ type outcome struct {
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("order %q\ntext %q\nreasoning %q\ncalls %q\ncut %v", o.order, o.text, o.reasoning, o.calls, o.cut)
+	return fmt.Sprintf(
+		"order %q\ntext %q\nreasoning %q\ncalls %q\ncut %v",
+		o.order,
+		o.text,
+		o.reasoning,
+		o.calls,
+		o.cut,
+	)
 }
 
 // fold joins events and checks that they keep their rules.

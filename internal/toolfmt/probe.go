@@ -85,7 +85,12 @@ func (p *prober) render(messages, tools string, extra ...chattmpl.KV) (string, b
 			return "", false
 		}
 	}
-	in.Extra = append([]chattmpl.KV{{Key: "bos_token", Value: chattmpl.Text("<s>")}, {Key: "eos_token", Value: chattmpl.Text("</s>")}}, extra...)
+	in.Extra = append(
+		[]chattmpl.KV{
+			{Key: "bos_token", Value: chattmpl.Text("<s>")},
+			{Key: "eos_token", Value: chattmpl.Text("</s>")},
+		},
+		extra...)
 	out, err := p.t.Render(context.Background(), in, probeLimits)
 	if err != nil {
 		return "", false
@@ -118,7 +123,15 @@ func (p *prober) conversation(t trial) string {
 			id = id[:len(id)-1] + "x"
 		}
 		calls = append(calls, `{"id":"`+id+`","type":"function","function":{"name":"`+name+`","arguments":`+args+`}}`)
-		results = append(results, `{"role":"tool","content":`+caps{listContent: p.list}.content("tool", "zqresult")+`,"tool_call_id":"`+id+`","name":"`+name+`"}`)
+		results = append(
+			results,
+			`{"role":"tool","content":`+caps{
+				listContent: p.list,
+			}.content(
+				"tool",
+				"zqresult",
+			)+`,"tool_call_id":"`+id+`","name":"`+name+`"}`,
+		)
 	}
 	s := p.user() + `,{"role":"assistant","content":` + t.content + `,"tool_calls":[` + strings.Join(calls, ",") + `]}`
 	if t.result {
@@ -146,7 +159,8 @@ func (p *prober) try(t trial) bool {
 	if strings.Contains(t.content, probeText) && !strings.Contains(out, probeText) {
 		return false
 	}
-	return strings.Count(out, probeArg) >= len(t.names) && !strings.Contains(out, `{'a'`) && !strings.Contains(out, `{\"a\"`)
+	return strings.Count(out, probeArg) >= len(t.names) && !strings.Contains(out, `{'a'`) &&
+		!strings.Contains(out, `{\"a\"`)
 }
 
 // probe finds out what a template can do. A template that cannot be read can do nothing.
@@ -159,7 +173,11 @@ func probe(source string) caps {
 	p := &prober{t: t, list: map[string]bool{}}
 	c.listContent = p.list
 	p.reads("user", func() string { return p.message("user", probeText) }, probeText)
-	p.reads("assistant", func() string { return p.user() + "," + p.message("assistant", probeText) + "," + p.user() }, probeText)
+	p.reads(
+		"assistant",
+		func() string { return p.user() + "," + p.message("assistant", probeText) + "," + p.user() },
+		probeText,
+	)
 	p.probeTools(&c, source)
 	p.probeCalls(&c)
 	for role, can := range map[string]*bool{"system": &c.system, "developer": &c.developer} {
@@ -203,7 +221,10 @@ func (p *prober) probeCalls(c *caps) {
 	}
 	c.toolRole = p.reads("tool", func() string {
 		result := caps{listContent: p.list}.content("tool", "zqresult")
-		return p.user() + "," + p.message("assistant", "x") + `,{"role":"tool","content":` + result + `,"name":"x","tool_call_id":"callzq001"}`
+		return p.user() + "," + p.message(
+			"assistant",
+			"x",
+		) + `,{"role":"tool","content":` + result + `,"name":"x","tool_call_id":"callzq001"}`
 	}, "zqresult")
 }
 

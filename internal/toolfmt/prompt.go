@@ -8,7 +8,8 @@ func (s *spec) toolPrompt(tools []Tool) (string, error) {
 	if s.python {
 		b.WriteString("You can call these functions, given as JSON:\n")
 	} else {
-		b.WriteString("# Tools\n\nYou may call one or more functions to help with the user's request. They are given as JSON, one a line:\n<tools>\n")
+		b.WriteString("# Tools\n\nYou may call one or more functions to help with the user's request. They are " +
+			"given as JSON, one a line:\n<tools>\n")
 	}
 	for _, t := range tools {
 		d, err := toolJSON(t)
@@ -19,12 +20,16 @@ func (s *spec) toolPrompt(tools []Tool) (string, error) {
 		b.WriteByte('\n')
 	}
 	if s.python {
-		b.WriteString("To call functions, answer only with a block like this, one call a line, with named arguments:\n" +
-			"```tool_code\nfunction_name(parameter=\"value\")\n```\nThe result then comes in a ```tool_output block. Otherwise answer in plain words.")
+		b.WriteString(
+			"To call functions, answer only with a block like this, one call a line, with named arguments:\n" +
+				"```tool_code\nfunction_name(parameter=\"value\")\n```\nThe result then comes in a ```tool_output block. Otherwise answer in plain words.",
+		)
 		return b.String(), nil
 	}
-	b.WriteString("</tools>\n\nFor each call, answer with one JSON object of the function's name and arguments inside these tags:\n" +
-		"<tool_call>\n{\"name\": <function-name>, \"arguments\": <arguments-object>}\n</tool_call>")
+	b.WriteString(
+		"</tools>\n\nFor each call, answer with one JSON object of the function's name and arguments inside these tags:\n" +
+			"<tool_call>\n{\"name\": <function-name>, \"arguments\": <arguments-object>}\n</tool_call>",
+	)
 	return b.String(), nil
 }
 

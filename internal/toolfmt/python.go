@@ -361,7 +361,20 @@ func (r *pyReader) oneString(q byte, b *strings.Builder) bool {
 	return false
 }
 
-var pyEscapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '\\': "\\", '\'': "'", '"': `"`, '\n': "", '0': "\x00", 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v"}
+var pyEscapes = map[byte]string{
+	'n':  "\n",
+	't':  "\t",
+	'r':  "\r",
+	'\\': "\\",
+	'\'': "'",
+	'"':  `"`,
+	'\n': "",
+	'0':  "\x00",
+	'a':  "\a",
+	'b':  "\b",
+	'f':  "\f",
+	'v':  "\v",
+}
 
 func (r *pyReader) escape(b *strings.Builder) {
 	c := r.s[r.i]

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestRealOutputs parses what two small models really answered, at temperature 0, to everyday requests with
-// one to four tools in their own template: testdata/make_qwen_real.py asks them. A row without a call is one that must stay text: an invented name,
-// a repeated schema, plain code.
+// TestRealOutputs parses what two small models really answered, at temperature 0, to everyday requests with one to four
+// tools in their own template: testdata/make_qwen_real.py asks them. A row without a call is one that must stay text:
+// an invented name, a repeated schema, plain code.
 func TestRealOutputs(t *testing.T) {
 	f, err := os.Open("testdata/qwen-real.jsonl")
 	if err != nil {

@@ -64,7 +64,9 @@ const maxDepth = 200
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
 func isWordByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '+' || c == '.' || c == '$'
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '+' ||
+		c == '.' ||
+		c == '$'
 }
 
 // push takes one byte. It returns false when the value was complete before it, or cannot go on with it.
@@ -146,7 +148,8 @@ func (r *relaxer) token(c byte) bool {
 		if c == '}' {
 			return r.close(c)
 		}
-		if top := &r.stack[len(r.stack)-1]; c == '{' && !r.comma && !top.double && strings.TrimSpace(string(r.out[top.start:])) == "{" {
+		if top := &r.stack[len(r.stack)-1]; c == '{' && !r.comma && !top.double &&
+			strings.TrimSpace(string(r.out[top.start:])) == "{" {
 			top.double = true
 			return true
 		}

@@ -125,7 +125,9 @@ func toolJSON(t Tool) ([]byte, error) {
 	if params[0] != '{' || !json.Valid(params) {
 		return nil, fmt.Errorf("the parameters of tool %q are not a JSON object", t.Name)
 	}
-	return []byte(`{"name":` + quote(t.Name) + `,"description":` + quote(t.Description) + `,"parameters":` + string(params) + `}`), nil
+	return []byte(
+		`{"name":` + quote(t.Name) + `,"description":` + quote(t.Description) + `,"parameters":` + string(params) + `}`,
+	), nil
 }
 
 // quote writes a JSON string, without the escapes for HTML.
@@ -290,7 +292,13 @@ func (r *renderer) callMessage(m Message, calls []Call) {
 		if c.stringArgs {
 			args = quote(args)
 		}
-		r.b.WriteString(`{"id":` + quote(r.id(call.ID)) + `,"type":"function","function":{"name":` + quote(call.Name) + `,"arguments":` + args + `}}`)
+		r.b.WriteString(
+			`{"id":` + quote(
+				r.id(call.ID),
+			) + `,"type":"function","function":{"name":` + quote(
+				call.Name,
+			) + `,"arguments":` + args + `}}`,
+		)
 	}
 	r.b.WriteString(`]}`)
 }

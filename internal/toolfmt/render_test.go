@@ -37,7 +37,11 @@ func talk() []Message {
 		{Role: "system", Content: "Be kind."},
 		{Role: "user", Content: "Paris and Rome?"},
 		{Role: "assistant", Content: "Looking.", Reasoning: "two calls", Calls: []Call{
-			{ID: "call_a", Name: "get_weather", Arguments: `{"location": "Paris"}`}, {ID: "call_b", Name: "list_files", Arguments: ""},
+			{
+				ID:        "call_a",
+				Name:      "get_weather",
+				Arguments: `{"location": "Paris"}`,
+			}, {ID: "call_b", Name: "list_files", Arguments: ""},
 		}},
 		{Role: "tool", CallID: "call_a", Content: "sunny"},
 		{Role: "tool", CallID: "call_b", Content: "a.go"},
@@ -102,14 +106,18 @@ func TestRenderThinking(t *testing.T) {
 		t.Error("the switch was not found, or effort was")
 	}
 	off := false
-	if got := renderWith(t, tmplFull, talk()[1:2], PromptOptions{Thinking: &off}); !strings.HasSuffix(got, "<think></think>") {
+	if got := renderWith(t, tmplFull, talk()[1:2], PromptOptions{Thinking: &off}); !strings.HasSuffix(
+		got,
+		"<think></think>",
+	) {
 		t.Errorf("thinking was not switched off: %s", got)
 	}
 }
 
 func TestRenderRefuses(t *testing.T) {
 	f := For(Hints{Template: tmplFull})
-	if _, err := f.Input(nil, []Tool{{Name: "y", Parameters: []byte(`[1]`)}}, PromptOptions{}); err == nil || !strings.Contains(err.Error(), `"y"`) {
+	if _, err := f.Input(nil, []Tool{{Name: "y", Parameters: []byte(`[1]`)}}, PromptOptions{}); err == nil ||
+		!strings.Contains(err.Error(), `"y"`) {
 		t.Errorf("parameters that are no object: %v", err)
 	}
 }

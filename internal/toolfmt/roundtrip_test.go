@@ -34,9 +34,20 @@ func TestTemplatesRoundTrip(t *testing.T) {
 		t.Fatalf("no templates in %s: %v", dir, err)
 	}
 	want := []string{`get_weather{"location": "Paris", "days": 3}`, `bash{"command": "ls \"x\""}`}
-	calls := []Call{{ID: "call_1", Name: "get_weather", Arguments: `{"location": "Paris", "days": 3}`}, {ID: "call_2", Name: "bash", Arguments: `{"command": "ls \"x\""}`}}
-	ms := []Message{{Role: "user", Content: "Look."}, {Role: "assistant", Calls: calls}, {Role: "tool", CallID: "call_1", Content: "sunny"}, {Role: "tool", CallID: "call_2", Content: "a.go"}}
-	extra := []chattmpl.KV{{Key: "bos_token", Value: chattmpl.Text("<s>")}, {Key: "eos_token", Value: chattmpl.Text("</s>")}}
+	calls := []Call{
+		{ID: "call_1", Name: "get_weather", Arguments: `{"location": "Paris", "days": 3}`},
+		{ID: "call_2", Name: "bash", Arguments: `{"command": "ls \"x\""}`},
+	}
+	ms := []Message{
+		{Role: "user", Content: "Look."},
+		{Role: "assistant", Calls: calls},
+		{Role: "tool", CallID: "call_1", Content: "sunny"},
+		{Role: "tool", CallID: "call_2", Content: "a.go"},
+	}
+	extra := []chattmpl.KV{
+		{Key: "bos_token", Value: chattmpl.Text("<s>")},
+		{Key: "eos_token", Value: chattmpl.Text("</s>")},
+	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			if why := foreign[strings.TrimSuffix(filepath.Base(file), ".jinja")]; why != "" {

@@ -3,7 +3,22 @@ package toolfmt
 import "strings"
 
 // fenceWords may stand behind an opening fence of calls.
-var fenceWords = []string{"", "json", "jsonc", "json5", "tool_call", "tool_calls", "tool_code", "tool", "tools", "python", "xml", "text", "plaintext", "javascript"}
+var fenceWords = []string{
+	"",
+	"json",
+	"jsonc",
+	"json5",
+	"tool_call",
+	"tool_calls",
+	"tool_code",
+	"tool",
+	"tools",
+	"python",
+	"xml",
+	"text",
+	"plaintext",
+	"javascript",
+}
 
 // scan sends out text up to the next place where something else may begin, and begins it.
 func (p *Parser) scan(eof bool) bool {
@@ -104,8 +119,8 @@ func (p *Parser) start(at, body int, c *candidate) {
 	p.begin(body-n, c)
 }
 
-// halfMark is how much of a mark must stand at the end of an output to be taken for one that was cut: such a piece is no
-// content. Less may be a sign of its own.
+// halfMark is how much of a mark must stand at the end of an output to be taken for one that was cut: such a piece is
+// no content. Less may be a sign of its own.
 const halfMark = 3
 
 // dropHalf ends the text before the piece of a mark at buf[i].

@@ -41,13 +41,15 @@ func TestLongOutputs(t *testing.T) {
 		family, name string
 		in           func(size int) string
 	}{
-		{"hermes", "call", call("<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"a\", \"content\": ", "}}\n</tool_call>", true)},
+		{"hermes", "call", call("<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"a\", "+
+			"\"content\": ", "}}\n</tool_call>", true)},
 		{"hermes", "bare call", call("{\"name\": \"write_file\", \"arguments\": {\"path\": \"a\", \"content\": ", "}}", true)},
 		{"qwen3-coder", "call", call("<tool_call>\n<function=write_file>\n<parameter=path>\na\n</parameter>\n<parameter=content>\n", "\n</parameter>\n</function>\n</tool_call>", false)},
 		{"lfm2", "call", call("<|tool_call_start|>[write_file(path=\"a\", content=", ")]<|tool_call_end|>", true)},
 		{"gemma4", "call", call("<|tool_call>call:write_file{path:<|\"|>a<|\"|>,content:<|\"|>", "<|\"|>}<tool_call|>", false)},
 		{"glm", "call", call("<tool_call>write_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n<arg_key>content</arg_key>\n<arg_value>", "</arg_value>\n</tool_call>", false)},
-		{"harmony", "call", call("<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{\"path\":\"a\",\"content\":", "}<|call|>", true)},
+		{"harmony", "call", call("<|channel|>commentary to=functions.write_file "+
+			"<|constrain|>json<|message|>{\"path\":\"a\",\"content\":", "}<|call|>", true)},
 		{"hermes", "text", call("", "", false)},
 		{"hermes", "open objects", repeat("{\"name\":")},
 		{"hermes", "open lists", repeat("[{")},

@@ -172,7 +172,8 @@ func TestStreams(t *testing.T) {
 		{"hermes", []string{"{\"name\": ", "\"Ann", "\", ", "\"age\": 3}"}, []string{"", "", "{\"name\": \"Ann\",", " \"age\": 3}"}},
 		{
 			"hermes",
-			[]string{"<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"a", ".go\", \"content\": \"one", " two", "\"}}"},
+			[]string{"<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"a", ".go\", \"content\": " +
+				"\"one", " two", "\"}}"},
 			[]string{`[write_file]{"path": "a`, `.go", "content": "one`, ` two`, `"}`},
 		},
 		{"hermes", []string{"<tool_call>\n{\"name\": \"set_timer\", \"arguments\": {\"minutes\": \"1", "2\",", " \"label\": \"t"}, []string{"[set_timer]", `{"minutes": 12`, `, "label": "t`}},
@@ -283,7 +284,9 @@ func TestCallPrefix(t *testing.T) {
 		}
 		for _, rest := range []string{"", "Anna is 30", rest[:len(rest)/2]} { // it is a call whatever the model writes
 			o := parse(t, f, everyday, Options{Forced: "get_weather", Prefixed: true}, prefix, rest)
-			if len(o.calls) != 1 || rest == "Anna is 30" && (o.calls[0] != "get_weather{}" || !o.cut || o.text != rest) || rest == "" && o.text != "" {
+			if len(o.calls) != 1 ||
+				rest == "Anna is 30" && (o.calls[0] != "get_weather{}" || !o.cut || o.text != rest) ||
+				rest == "" && o.text != "" {
 				t.Errorf("%s: %q gave %s, want one call", name, prefix+rest, o)
 			}
 		}
@@ -336,7 +339,12 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%+v: got %s, want %s", c.h, got, c.want)
 		}
 	}
-	f := For(Hints{Template: "<tool_call> <think> </think>", HasToken: has("<tool_call>", "</tool_call>", "<think>", "</think>", "<unused>")})
+	f := For(
+		Hints{
+			Template: "<tool_call> <think> </think>",
+			HasToken: has("<tool_call>", "</tool_call>", "<think>", "</think>", "<unused>"),
+		},
+	)
 	if got := strings.Join(f.VisibleTokens(), " "); got != "<tool_call> </tool_call> <think> </think>" {
 		t.Errorf("visible: %s", got)
 	}

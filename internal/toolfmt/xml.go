@@ -112,8 +112,20 @@ type tagNames struct {
 var (
 	functionTags = tagNames{"<function", "</function>", "<parameter", "</parameter>", []string{"</tool_call>"}}
 	paramTags    = tagNames{"<function", "</function>", "<param ", "</param>", []string{"</tool_call>"}}
-	invokeTags   = tagNames{"<invoke ", "</invoke>", "<parameter", "</parameter>", []string{"</minimax:tool_call>", "</function_calls>"}}
-	dsmlTags     = tagNames{"<｜DSML｜invoke ", "</｜DSML｜invoke>", "<｜DSML｜parameter", "</｜DSML｜parameter>", []string{"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"}}
+	invokeTags   = tagNames{
+		"<invoke ",
+		"</invoke>",
+		"<parameter",
+		"</parameter>",
+		[]string{"</minimax:tool_call>", "</function_calls>"},
+	}
+	dsmlTags = tagNames{
+		"<｜DSML｜invoke ",
+		"</｜DSML｜invoke>",
+		"<｜DSML｜parameter",
+		"</｜DSML｜parameter>",
+		[]string{"</｜DSML｜function_calls>", "</｜DSML｜tool_calls>"},
+	}
 )
 
 // put adds a member; one that repeats a key takes its place.

@@ -375,8 +375,9 @@ func (x *xmlCall) marks(rest string) (opens, closes int) {
 	return x.opens + strings.Count(rest, x.tags.param), x.closes + strings.Count(rest, x.tags.paramEnd)
 }
 
-// nested tells whether a closing tag at end, behind which rest stands, is the value's although the value holds tags that
-// are still open: rejected where the call that ends there is an example within the value, behind which text goes on.
+// nested tells whether a closing tag at end, behind which rest stands, is the value's although the value holds tags
+// that are still open: rejected where the call that ends there is an example within the value, behind which text goes
+// on.
 func (x *xmlCall) nested(s string, end int, rest string, eof bool) status {
 	value := s[x.pos:end]
 	after, isEnd := strings.CutPrefix(rest, x.tags.callEnd)
@@ -441,7 +442,8 @@ func (x *xmlCall) safe(s string) int {
 			continue
 		}
 		rest := s[h:] // marks are written whole, so that they can be counted
-		if partial(rest, x.tags.param) || partial(rest, x.tags.call) || strings.HasPrefix(rest, x.tags.param) && x.touches(s, h) {
+		if partial(rest, x.tags.param) || partial(rest, x.tags.call) ||
+			strings.HasPrefix(rest, x.tags.param) && x.touches(s, h) {
 			return h
 		}
 		k := h
@@ -453,7 +455,8 @@ func (x *xmlCall) safe(s string) int {
 			k++
 		}
 		rest = s[k:]
-		if partial(rest, x.tags.paramEnd) || strings.HasPrefix(rest, x.tags.paramEnd) && mayFollow(rest[len(x.tags.paramEnd):], follow) {
+		if partial(rest, x.tags.paramEnd) ||
+			strings.HasPrefix(rest, x.tags.paramEnd) && mayFollow(rest[len(x.tags.paramEnd):], follow) {
 			return h
 		}
 		if line && mayFollow(rest, follow) {

@@ -34,12 +34,24 @@ const outRows = 64 // rows with logits of a step: a row of logits takes 600 kB i
 // Measure computes perplexity as llama-perplexity does: the text is cut into windows of ctx tokens, each begins with
 // an empty cache and, where the model wants one, with BOS in place of its first token, and the tokens of its second
 // half are scored. What is left at the end is dropped. running may be nil; it is called after every window.
-func Measure(ctx context.Context, p *plan.Plan, text Text, window int, o Options, running func(Perplexity, int)) (Perplexity, error) {
+func Measure(
+	ctx context.Context,
+	p *plan.Plan,
+	text Text,
+	window int,
+	o Options,
+	running func(Perplexity, int),
+) (Perplexity, error) {
 	if window < 4 {
 		return Perplexity{}, fmt.Errorf("a window of %d tokens is too small; take at least 4", window)
 	}
 	if len(text.Tokens) < 2*window {
-		return Perplexity{}, fmt.Errorf("the text has %d tokens; windows of %d need at least %d", len(text.Tokens), window, 2*window)
+		return Perplexity{}, fmt.Errorf(
+			"the text has %d tokens; windows of %d need at least %d",
+			len(text.Tokens),
+			window,
+			2*window,
+		)
 	}
 	rows := window
 	if o.Chunk > 0 {

@@ -121,13 +121,27 @@ func TestSurprise(t *testing.T) {
 }
 
 func TestShortTextsAreRefused(t *testing.T) {
-	_, err := Measure(t.Context(), testPlan(8), Text{Tokens: make([]int32, 15), BOS: -1}, 8, Options{Backend: &fakeBackend{vocab: 10}}, nil)
+	_, err := Measure(
+		t.Context(),
+		testPlan(8),
+		Text{Tokens: make([]int32, 15), BOS: -1},
+		8,
+		Options{Backend: &fakeBackend{vocab: 10}},
+		nil,
+	)
 	if err == nil || !strings.Contains(err.Error(), "15 tokens; windows of 8 need at least 16") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Measure(ctx, testPlan(8), Text{Tokens: make([]int32, 16), BOS: -1}, 8, Options{Backend: &fakeBackend{vocab: 10}}, nil)
+	_, err = Measure(
+		ctx,
+		testPlan(8),
+		Text{Tokens: make([]int32, 16), BOS: -1},
+		8,
+		Options{Backend: &fakeBackend{vocab: 10}},
+		nil,
+	)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}

@@ -24,7 +24,10 @@ func ReadReference(path string) (*Reference, error) {
 	}
 	defer set.Close()
 	if _, ok := set.Tensor("last_hidden_state"); ok {
-		return nil, fmt.Errorf("%s is the reference of an encoder (last_hidden_state); only decoders can be verified", path)
+		return nil, fmt.Errorf(
+			"%s is the reference of an encoder (last_hidden_state); only decoders can be verified",
+			path,
+		)
 	}
 	r := &Reference{}
 	if r.Tokens, err = readIDs(set, "input_ids"); err != nil {
@@ -44,7 +47,12 @@ func ReadReference(path string) (*Reference, error) {
 		r.Vocab = t.Shape[len(t.Shape)-1]
 	}
 	if r.Vocab < 1 || t.Elements()/r.Vocab != len(r.Tokens) {
-		return nil, fmt.Errorf("%s: logits has the shape %v, want a row for each of the %d input_ids", path, t.Shape, len(r.Tokens))
+		return nil, fmt.Errorf(
+			"%s: logits has the shape %v, want a row for each of the %d input_ids",
+			path,
+			t.Shape,
+			len(r.Tokens),
+		)
 	}
 	if r.Logits, err = t.Float32s(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -67,7 +67,12 @@ func Checkpoint(ctx context.Context, path string, ref *Reference, o Options) (Re
 
 // compare runs the plans that lower makes for a number of tokens. Some models (LongRoPE) compute a long text
 // otherwise than a short one, and the reference computed each greedy token from scratch.
-func compare(ctx context.Context, lower func(tokens int) (*plan.Plan, error), ref *Reference, o Options) (Report, error) {
+func compare(
+	ctx context.Context,
+	lower func(tokens int) (*plan.Plan, error),
+	ref *Reference,
+	o Options,
+) (Report, error) {
 	n := len(ref.Tokens)
 	short, err := lower(n)
 	if err != nil {
@@ -82,7 +87,12 @@ func compare(ctx context.Context, lower func(tokens int) (*plan.Plan, error), re
 	}
 	for i, id := range append(append([]int32(nil), ref.Tokens...), ref.Greedy...) {
 		if int(id) >= ref.Vocab {
-			return Report{}, fmt.Errorf("token %d at %d of the reference is outside the vocabulary of %d", id, i, ref.Vocab)
+			return Report{}, fmt.Errorf(
+				"token %d at %d of the reference is outside the vocabulary of %d",
+				id,
+				i,
+				ref.Vocab,
+			)
 		}
 	}
 	t := newTally(ref, max(o.Batch, 1))
@@ -134,7 +144,13 @@ func (o Options) runner(p *plan.Plan, tokens int) (*runner, error) {
 }
 
 // recompute computes the logits before greedy token i from the whole text, with the plan for that length.
-func (o Options) recompute(ctx context.Context, lower func(int) (*plan.Plan, error), ref *Reference, i int, t *tally) error {
+func (o Options) recompute(
+	ctx context.Context,
+	lower func(int) (*plan.Plan, error),
+	ref *Reference,
+	i int,
+	t *tally,
+) error {
 	text := append(append([]int32(nil), ref.Tokens...), ref.Greedy[:i]...)
 	p, err := lower(len(text))
 	if err != nil {

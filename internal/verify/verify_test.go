@@ -117,7 +117,11 @@ func TestReports(t *testing.T) {
 
 // TestHashIsOfFloatBits holds the digest against one computed elsewhere (Python: sha256 of struct.pack).
 func TestHashIsOfFloatBits(t *testing.T) {
-	r := play(&Reference{Tokens: []int32{0}, Vocab: 4, Logits: []float32{1, -0.5, 0, 2}, Greedy: []int32{0, 0}}, 1, func(_, _ int, row []float32) {})
+	r := play(
+		&Reference{Tokens: []int32{0}, Vocab: 4, Logits: []float32{1, -0.5, 0, 2}, Greedy: []int32{0, 0}},
+		1,
+		func(_, _ int, row []float32) {},
+	)
 	const want = "696594a0c0e77794d0b30289435442cdb28bef967fef2e33c9560ba86ab255a0"
 	if r.LogitsSHA256 != want {
 		t.Errorf("digest %s, want %s", r.LogitsSHA256, want)
@@ -143,7 +147,11 @@ func TestTopTwo(t *testing.T) {
 
 func TestKLDivergence(t *testing.T) {
 	p := []float32{float32(math.Log(0.5)), float32(math.Log(0.25)), float32(math.Log(0.25))}
-	q := []float32{float32(math.Log(0.25)) + 7, float32(math.Log(0.25)) + 7, float32(math.Log(0.5)) + 7} // shifted logits are equal
+	q := []float32{
+		float32(math.Log(0.25)) + 7,
+		float32(math.Log(0.25)) + 7,
+		float32(math.Log(0.5)) + 7,
+	} // shifted logits are equal
 	want := 0.5*math.Log(2) + 0.25*math.Log(0.5)
 	if got := klDivergence(p, q); math.Abs(got-want) > 1e-6 {
 		t.Errorf("KL = %v, want %v", got, want)

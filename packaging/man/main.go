@@ -31,7 +31,11 @@ func run(args []string) error {
 	date := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	root := cli.Root()
 	prepare(root)
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Baleen", Manual: "Baleen", Date: &date}, args[0])
+	return doc.GenManTree(
+		root,
+		&doc.GenManHeader{Section: "1", Source: "Baleen", Manual: "Baleen", Date: &date},
+		args[0],
+	)
 }
 
 // prepare makes of the tables in help texts, which are indented, what the writer of the pages keeps as it is, and pages

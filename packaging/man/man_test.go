@@ -31,7 +31,8 @@ func TestPages(t *testing.T) {
 		if err != nil || string(page) != string(second) {
 			t.Errorf("%s differs from one time to the next: %v", name, err)
 		}
-		if !strings.Contains(string(page), strings.ReplaceAll(c.Short, "-", `\-`)) && !strings.Contains(string(page), c.Short) {
+		if !strings.Contains(string(page), strings.ReplaceAll(c.Short, "-", `\-`)) &&
+			!strings.Contains(string(page), c.Short) {
 			t.Errorf("%s does not say %q", name, c.Short)
 		}
 		for _, sub := range c.Commands() {

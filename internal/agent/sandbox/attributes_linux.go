@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock does not hold changes of modes, owners and extended attributes. Where there are mounts, these do; where there are
-// not, the kernel asks the helper (seccomp's user notifications), which makes the change itself, on the file that it has
-// looked at: so no other thread of the command can put another path in its place in between.
+// Landlock does not hold changes of modes, owners and extended attributes. Where there are mounts, these do; where
+// there are not, the kernel asks the helper (seccomp's user notifications), which makes the change itself, on the file
+// that it has looked at: so no other thread of the command can put another path in its place in between.
 
 // notification is struct seccomp_notif.
 type notification struct {
@@ -169,7 +169,8 @@ func (a attribute) apply(n *notification, mem *os.File, file string) error {
 	return unix.EPERM // owners and extended attributes: no tool that builds or tests needs them
 }
 
-// stringAt reads a path out of a process's memory; a null pointer is the empty path, as utimensat has it for open files.
+// stringAt reads a path out of a process's memory; a null pointer is the empty path, as utimensat has it for open
+// files.
 func stringAt(mem *os.File, address uint64) (string, error) {
 	if address == 0 {
 		return "", nil

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A cgroup bounds processes and memory of a command where this user may make one. It is more than the watch can do: a fork
-// bomb of root's outruns every look at it.
+// A cgroup bounds processes and memory of a command where this user may make one. It is more than the watch can do: a
+// fork bomb of root's outruns every look at it.
 type cgroup struct {
 	dirs []string // one, or with cgroup v1 one for each controller
 	pids string   // the one of them that bounds processes; "": none does
@@ -24,8 +24,8 @@ type cgroup struct {
 // groupPrefix begins the names of groups; behind it stands the number of the process that made it.
 const groupPrefix = "baleen-sandbox-"
 
-// sweep removes groups whose makers were killed before they could. They are empty, or else the kernel keeps them. A young
-// one may be of a process with numbers of its own, which has put nothing into it yet.
+// sweep removes groups whose makers were killed before they could. They are empty, or else the kernel keeps them. A
+// young one may be of a process with numbers of its own, which has put nothing into it yet.
 func sweep(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

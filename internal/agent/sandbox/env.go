@@ -59,7 +59,8 @@ func Environment(environ []string, realHome, home string) []string {
 
 // ToolPaths are the folders below a user's home where toolchains keep what they run and read, as far as they are there.
 // None of them holds keys: of .cargo only the parts without credentials are named, and of .npm and .config nothing, nor
-// .gitconfig, where people keep tokens in addresses and headers (git would not find it either: the command has another home).
+// .gitconfig, where people keep tokens in addresses and headers (git would not find it either: the command has another
+// home).
 func ToolPaths(realHome string) []string {
 	var out []string
 	for _, p := range []string{

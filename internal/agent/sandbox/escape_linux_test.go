@@ -23,7 +23,8 @@ import (
 // pwned is what an attempt prints that got through.
 const pwned = "GOT-THROUGH"
 
-// attack is an attempt that needs system calls; the test binary runs itself for it. It prints pwned where it gets through.
+// attack is an attempt that needs system calls; the test binary runs itself for it. It prints pwned where it gets
+// through.
 func attack(name string, args []string) {
 	ok := func(errno unix.Errno) {
 		if errno == 0 {
@@ -47,7 +48,15 @@ func attack(name string, args []string) {
 		pid, _ := strconv.Atoi(args[0])
 		var b [8]byte
 		local := unix.Iovec{Base: &b[0], Len: 8}
-		call(unix.SYS_PROCESS_VM_READV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&local)), 1, 0)
+		call(
+			unix.SYS_PROCESS_VM_READV,
+			uintptr(pid),
+			uintptr(unsafe.Pointer(&local)),
+			1,
+			uintptr(unsafe.Pointer(&local)),
+			1,
+			0,
+		)
 	case "pidfd_getfd":
 		pid, _ := strconv.Atoi(args[0])
 		fd, _, _ := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(pid), 0, 0)
@@ -166,7 +175,10 @@ func TestEscapes(t *testing.T) {
 			}
 		}
 		if out, err := exec.Command("python3", "-c", "import sys; print(sys.base_prefix)").Output(); err == nil {
-			t.Setenv("PATH", filepath.Join(strings.TrimSpace(string(out)), "bin")+":"+os.Getenv("PATH")) // it may lie in the real home
+			t.Setenv(
+				"PATH",
+				filepath.Join(strings.TrimSpace(string(out)), "bin")+":"+os.Getenv("PATH"),
+			) // it may lie in the real home
 		}
 		t.Setenv("HOME", home)
 		t.Setenv("OPENAI_API_KEY", pwned)
@@ -174,7 +186,9 @@ func TestEscapes(t *testing.T) {
 		t.Setenv("HTTPS_PROXY", "http://user:"+pwned+"@proxy:3128")
 
 		// A server as ours is, on loopback, on a socket by path, and on an abstract one.
-		web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pwned) })}
+		web := &http.Server{
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pwned) }),
+		}
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -209,7 +223,11 @@ func TestEscapes(t *testing.T) {
 		r.p.Limits = Limits{Memory: 256 << 20, Processes: 64, FileSize: 8 << 20, Time: 20 * time.Second}
 		r.file(".git/config", "[core]\n")
 		r.file(".git/hooks/pre-commit", "#!/bin/sh\n")
-		r.p.Protect = []string{filepath.Join(r.w, ".git/hooks"), filepath.Join(r.w, ".git/config"), filepath.Join(r.w, ".baleen")}
+		r.p.Protect = []string{
+			filepath.Join(r.w, ".git/hooks"),
+			filepath.Join(r.w, ".git/config"),
+			filepath.Join(r.w, ".baleen"),
+		}
 
 		raw := func(name string, args ...any) string {
 			s := "SANDBOX_ATTACK=" + name + " " + self
@@ -235,7 +253,8 @@ s.sendall(b"GET / HTTP/1.0\r\n\r\n"); print(s.recv(4096).decode())`, family, add
 			{"read by ..", "cat ../../../../../../../.." + secret},
 			{"hard link from outside", "ln " + secret + " stolen && cat stolen"},
 			{"rename a file from outside", "mv " + secret + " stolen && cat stolen"},
-			{"race of a link", "for i in $(seq 300); do ln -sfn . r; (cat r" + secret + " 2>/dev/null &); ln -sfn / r; cat r" + secret + " 2>/dev/null; done; true"},
+			{"race of a link", "for i in $(seq 300); do ln -sfn . r; (cat r" + secret + " 2>/dev/null &); ln -sfn / " +
+				"r; cat r" + secret + " 2>/dev/null; done; true"},
 			{"keys of ssh", "cat " + home + "/.ssh/*"},
 			{"credentials of clouds", "cat " + home + "/.aws/credentials"},
 			{"passwords of the network", "cat " + home + "/.netrc"},
@@ -262,7 +281,8 @@ s.sendall(b"GET / HTTP/1.0\r\n\r\n"); print(s.recv(4096).decode())`, family, add
 			{"configuration of git", "git config core.fsmonitor /tmp/evil"},
 			{"configuration of ours", "mkdir -p .baleen && echo evil > .baleen/config.toml"},
 			{"secrets of the environment", "env; cat /proc/self/environ"},
-			{"environment of a process", fmt.Sprintf("cat /proc/%d/environ | tr '\\0' '\\n'; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'", pid)},
+			{"environment of a process", fmt.Sprintf("cat /proc/%d/environ | tr '\\0' '\\n'; cat /proc/*/environ "+
+				"2>/dev/null | tr '\\0' '\\n'", pid)},
 			{"memory of a process", fmt.Sprintf("head -c 1 /proc/%d/mem && echo %s", pid, pwned)},
 			{"files of a process", fmt.Sprintf("readlink /proc/%d/fd/0 && echo %s", pid, pwned)},
 			{"kill a process", fmt.Sprintf("kill -9 %d && echo %s", pid, pwned)},
@@ -340,7 +360,8 @@ s.sendall(b"GET / HTTP/1.0\r\n\r\n"); print(s.recv(4096).decode())`, family, add
 						t.Fatalf("%s was written", p)
 					}
 				}
-				if b, err := os.ReadFile(filepath.Join(r.w, ".git/hooks/pre-commit")); err != nil || string(b) != "#!/bin/sh\n" {
+				if b, err := os.ReadFile(filepath.Join(r.w, ".git/hooks/pre-commit")); err != nil ||
+					string(b) != "#!/bin/sh\n" {
 					t.Fatalf("the hook is %q, %v", b, err)
 				}
 				if b, err := os.ReadFile(filepath.Join(r.w, ".git/config")); err != nil || string(b) != "[core]\n" {

@@ -10,11 +10,11 @@ import (
 	"slices"
 )
 
-// A guard remembers protected files and puts them back. The kernel keeps a command from most changes of them where it has
-// namespaces; what remains is that a folder above is renamed, or that a path comes into being that was not there.
+// A guard remembers protected files and puts them back. The kernel keeps a command from most changes of them where it
+// has namespaces; what remains is that a folder above is renamed, or that a path comes into being that was not there.
 //
-// It works outside of the sandbox, when no process of the command is left. So a link that the command has made of a folder
-// above must not lead it to another place, where it would remove and write what the command could not.
+// It works outside of the sandbox, when no process of the command is left. So a link that the command has made of a
+// folder above must not lead it to another place, where it would remove and write what the command could not.
 type guard struct {
 	paths []string
 	was   map[string]entry
@@ -47,8 +47,8 @@ func newGuard(paths []string) (*guard, error) {
 	return g, err
 }
 
-// straighten makes the folders above the paths lead where they led: a link that was not there is removed, one that was is
-// put back. It returns these links.
+// straighten makes the folders above the paths lead where they led: a link that was not there is removed, one that was
+// is put back. It returns these links.
 func (g *guard) straighten() (changed []string, err error) {
 	for _, path := range g.paths {
 		var above []string // the outermost last
@@ -125,7 +125,10 @@ func (e entry) equal(o entry) bool {
 func (g *guard) restore() ([]string, error) {
 	changed, err := g.straighten()
 	if err != nil {
-		return changed, fmt.Errorf("sandbox: a link that a command made cannot be removed, so nothing behind it was put back: %w", err)
+		return changed, fmt.Errorf(
+			"sandbox: a link that a command made cannot be removed, so nothing behind it was put back: %w",
+			err,
+		)
 	}
 	now, err := g.read()
 	if err != nil { // what cannot be read, or has become too much, goes; what was there is put back

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestGuardIsNotLedAway: a folder above a protected path that was made a link leads the guard, which works outside of the
-// sandbox, to no other place.
+// TestGuardIsNotLedAway: a folder above a protected path that was made a link leads the guard, which works outside of
+// the sandbox, to no other place.
 func TestGuardIsNotLedAway(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -32,7 +32,9 @@ func TestGuardIsNotLedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(filepath.Join(dir, "far", "config"), "far")
-	g, err := newGuard([]string{filepath.Join(git, "hooks"), filepath.Join(git, "absent"), filepath.Join(linked, "config")})
+	g, err := newGuard(
+		[]string{filepath.Join(git, "hooks"), filepath.Join(git, "absent"), filepath.Join(linked, "config")},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

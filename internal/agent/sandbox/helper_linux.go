@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Helper is called first of all in main. Where this process was started to be the sandbox's helper, it does that work and
-// does not return.
+// Helper is called first of all in main. Where this process was started to be the sandbox's helper, it does that work
+// and does not return.
 func Helper() {
 	if len(os.Args) != 2 || os.Args[0] != helperName {
 		return
@@ -82,7 +82,10 @@ func supervise(s *spec, told, status *os.File) (int, error) {
 		return 0, fmt.Errorf("becoming the parent of orphans: %w", err)
 	}
 	if !bounded {
-		return 0, errors.New("root's processes cannot be bounded here: there is neither a cgroup for them nor a bound of the namespace's")
+		return 0, errors.New(
+			"root's processes cannot be bounded here: there is neither a cgroup for them nor a bound of the " +
+				"namespace's",
+		)
 	}
 	w := newWatch(s)
 	cmd := &exec.Cmd{
@@ -142,8 +145,8 @@ func receive(socket int) (int, bool) {
 	return fds[0], true
 }
 
-// reap waits for all children, as the first process of a namespace and the parent of orphans must, until the command has
-// ended.
+// reap waits for all children, as the first process of a namespace and the parent of orphans must, until the command
+// has ended.
 func reap(pid int) int {
 	for {
 		var ws unix.WaitStatus
@@ -201,8 +204,8 @@ func furnish(p *Policy, home string) error {
 	return nil
 }
 
-// boundProcesses bounds the ids of this namespace, which Linux counts apart since 6.14; the first 300 are used but once. It
-// reports whether that is possible.
+// boundProcesses bounds the ids of this namespace, which Linux counts apart since 6.14; the first 300 are used but
+// once. It reports whether that is possible.
 func boundProcesses(p *Policy) bool {
 	const file = "/proc/sys/kernel/pid_max"
 	want := fmt.Sprint(p.Limits.Processes + 301)
@@ -250,8 +253,8 @@ func readOnly(path string) error {
 	return unix.Mount("", path, "", flags, "")
 }
 
-// hide puts an empty folder in the place of dir, with what is kept of it at its place. It leaves dir alone where it is to
-// be kept as a whole, or lies in what is.
+// hide puts an empty folder in the place of dir, with what is kept of it at its place. It leaves dir alone where it is
+// to be kept as a whole, or lies in what is.
 func hide(dir string, keep []string) error {
 	fi, err := os.Lstat(dir)
 	if dir == "" || dir == "/" || err != nil || !fi.IsDir() {
@@ -493,7 +496,9 @@ func confine(p *Policy) error {
 	cfg = cfg.BestEffort()
 	rules := []landlock.Rule{
 		landlock.RWDirs(append(slices.Clone(p.Write), p.Scratch)...).WithRefer(),
-		landlock.RWFiles("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty").WithIoctlDev().IgnoreIfMissing(),
+		landlock.RWFiles("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty").
+			WithIoctlDev().
+			IgnoreIfMissing(),
 		landlock.RWDirs("/dev/shm", "/dev/fd").IgnoreIfMissing(),
 	}
 	for _, path := range slices.Concat(SystemPaths(), p.Read) {

@@ -54,8 +54,8 @@ type spec struct {
 	Home   string // the user's, which is hidden
 }
 
-// Start runs a command under a policy. When ctx ends, all its processes are killed. It returns an *UnavailableError where
-// commands cannot be held, or cannot be held well enough for the policy.
+// Start runs a command under a policy. When ctx ends, all its processes are killed. It returns an *UnavailableError
+// where commands cannot be held, or cannot be held well enough for the policy.
 func Start(ctx context.Context, p Policy, c Command) (*Process, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -71,7 +71,9 @@ func Start(ctx context.Context, p Policy, c Command) (*Process, error) {
 		return nil, &UnavailableError{reason}
 	}
 	if p.Proxy != "" && level == Landlock {
-		return nil, &UnavailableError{"hosts can be let through one by one only where the system has namespaces for users"}
+		return nil, &UnavailableError{
+			"hosts can be let through one by one only where the system has namespaces for users",
+		}
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -171,8 +173,8 @@ func within(path, dir string) bool {
 // Stop kills the command and all its processes. Wait returns soon after.
 func (p *Process) Stop() { _ = p.life.Close() }
 
-// Wait waits until the command and all its processes have ended, and puts back what it changed of the protected paths. The
-// error is not nil where the command could not be run; a command that failed has a Code.
+// Wait waits until the command and all its processes have ended, and puts back what it changed of the protected paths.
+// The error is not nil where the command could not be run; a command that failed has a Code.
 func (p *Process) Wait() (Result, error) {
 	p.once.Do(func() {
 		said, _ := io.ReadAll(io.LimitReader(p.status, 64<<10))

@@ -1,10 +1,10 @@
 // Package sandbox runs commands that a model chose with no more than they need: the workspace and a private folder to
 // write to, the system and its toolchains to read, no network but what a proxy lets through, bounded memory, processes
-// and disk, and nothing of the user's secrets. It needs no other program: the binary runs itself as the helper that sets
-// the limits and then becomes the command.
+// and disk, and nothing of the user's secrets. It needs no other program: the binary runs itself as the helper that
+// sets the limits and then becomes the command.
 //
-// It knows no models, no tools and no permission rules. What the kernel here can do is a Level; where it cannot do enough,
-// Command refuses, and whoever runs commands must ask the user instead.
+// It knows no models, no tools and no permission rules. What the kernel here can do is a Level; where it cannot do
+// enough, Command refuses, and whoever runs commands must ask the user instead.
 package sandbox
 
 import (
@@ -19,8 +19,9 @@ type Level uint8
 const (
 	// None: this system cannot hold commands. Command returns an *UnavailableError.
 	None Level = iota
-	// Landlock: file access by Landlock, no sockets but local pairs, system calls by seccomp, signals and abstract sockets
-	// scoped (Landlock ABI 6, Linux 6.12). It works inside containers. There is no network, whatever the policy allows.
+	// Landlock: file access by Landlock, no sockets but local pairs, system calls by seccomp, signals and abstract
+	// sockets scoped (Landlock ABI 6, Linux 6.12). It works inside containers. There is no network, whatever the policy
+	// allows.
 	Landlock
 	// Namespaces: Landlock and seccomp inside namespaces of mounts, processes, network and IPC.
 	Namespaces

@@ -56,7 +56,11 @@ func newRoom(t *testing.T, l Level) *room {
 func (r *room) sh(script string) (string, Result) {
 	r.t.Helper()
 	var out bytes.Buffer
-	p, err := Start(r.t.Context(), r.p, Command{Args: []string{"/bin/bash", "-c", script}, Dir: r.w, Stdout: &out, Stderr: &out})
+	p, err := Start(
+		r.t.Context(),
+		r.p,
+		Command{Args: []string{"/bin/bash", "-c", script}, Dir: r.w, Stdout: &out, Stderr: &out},
+	)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -125,8 +129,8 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// TestPromises of the process itself: it ends with its caller's context, tells a failed start apart, and refuses policies that
-// depend on where it stands.
+// TestPromises of the process itself: it ends with its caller's context, tells a failed start apart, and refuses
+// policies that depend on where it stands.
 func TestPromises(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l Level) {
 		r := newRoom(t, l)
@@ -158,8 +162,20 @@ func TestPromises(t *testing.T) {
 
 func TestEnvironmentHasNoSecrets(t *testing.T) {
 	home := t.TempDir()
-	got := Environment([]string{"PATH=/bin", "LC_ALL=C", "OPENAI_API_KEY=k", "GOPROXY=https://u:p@host", "HOME=/root", "X=1"}, home, "/scratch")
-	want := []string{"PATH=/bin", "LC_ALL=C", "HOME=/scratch", "TMPDIR=/scratch/tmp", "TMP=/scratch/tmp", "TEMP=/scratch/tmp", "XDG_CACHE_HOME=/scratch/.cache"}
+	got := Environment(
+		[]string{"PATH=/bin", "LC_ALL=C", "OPENAI_API_KEY=k", "GOPROXY=https://u:p@host", "HOME=/root", "X=1"},
+		home,
+		"/scratch",
+	)
+	want := []string{
+		"PATH=/bin",
+		"LC_ALL=C",
+		"HOME=/scratch",
+		"TMPDIR=/scratch/tmp",
+		"TMP=/scratch/tmp",
+		"TEMP=/scratch/tmp",
+		"XDG_CACHE_HOME=/scratch/.cache",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

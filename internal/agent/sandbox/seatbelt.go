@@ -28,10 +28,16 @@ func seatbeltProfile(p *Policy) string {
 		"/usr", "/bin", "/sbin", "/opt", "/System", "/Library/Developer", "/Library/Frameworks", "/Applications/Xcode.app",
 		"/private/etc", "/private/var/db/timezone", "/private/var/select", "/dev",
 	}))
-	line("(deny file-read* (subpath \"/private/etc/ssh\") (literal \"/private/etc/master.passwd\") (literal \"/private/etc/sudoers\"))")
+	line(
+		"(deny file-read* (subpath \"/private/etc/ssh\") (literal \"/private/etc/master.passwd\") (literal " +
+			"\"/private/etc/sudoers\"))",
+	)
 	line("(allow file-write-data (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\"))")
 	line("(allow file-ioctl (literal \"/dev/null\"))")
-	line("(allow mach-lookup (global-name \"com.apple.system.opendirectoryd.libinfo\") (global-name \"com.apple.system.logger\"))")
+	line(
+		"(allow mach-lookup (global-name \"com.apple.system.opendirectoryd.libinfo\") (global-name " +
+			"\"com.apple.system.logger\"))",
+	)
 	if len(p.Read) > 0 {
 		line("(allow file-read* %s)", subpaths(p.Read))
 	}

@@ -5,9 +5,12 @@ import (
 	"testing"
 )
 
-// TestSeatbeltProfile: what is protected comes behind what is given, since later rules win, and paths cannot end their string.
+// TestSeatbeltProfile: what is protected comes behind what is given, since later rules win, and paths cannot end their
+// string.
 func TestSeatbeltProfile(t *testing.T) {
-	p := seatbeltProfile(&Policy{Write: []string{`/w "a\`}, Protect: []string{"/w/.git/hooks"}, Read: []string{"/r"}, Scratch: "/s"})
+	p := seatbeltProfile(
+		&Policy{Write: []string{`/w "a\`}, Protect: []string{"/w/.git/hooks"}, Read: []string{"/r"}, Scratch: "/s"},
+	)
 	lines := strings.Split(strings.TrimSpace(p), "\n")
 	for _, want := range []string{
 		`(allow file-read* file-write* (subpath "/w \"a\\") (subpath "/s"))`,

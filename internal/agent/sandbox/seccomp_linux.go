@@ -48,9 +48,9 @@ const (
 
 func offsetArg(n uint32) uint32 { return 16 + 8*n }
 
-// filter is the program that the kernel runs at each system call. Arguments that the kernel takes as int are compared by
-// their low half alone, as it does: a value above does not get past. families are the protocol families that sockets may
-// have; notify denies what attributes lists.
+// filter is the program that the kernel runs at each system call. Arguments that the kernel takes as int are compared
+// by their low half alone, as it does: a value above does not get past. families are the protocol families that sockets
+// may have; notify denies what attributes lists.
 //
 // No library is used for it: the one that is well kept lets every call of another architecture pass where calls are
 // denied by list, and 32-bit calls exist on every x86-64 kernel.
@@ -81,7 +81,11 @@ func filter(families []uint32, notify bool) []bpf.Instruction {
 	prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_OPENAT2, SkipFalse: 1}, ret(enosys))
 	if notify {
 		for _, a := range attributes {
-			prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: a.nr, SkipFalse: 1}, ret(unix.SECCOMP_RET_USER_NOTIF))
+			prog = append(
+				prog,
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: a.nr, SkipFalse: 1},
+				ret(unix.SECCOMP_RET_USER_NOTIF),
+			)
 		}
 	}
 	// clone3 hides its flags in memory: libraries fall back to clone.
@@ -118,7 +122,12 @@ func loadFilter(families []uint32, notify bool) (int, error) {
 	if notify {
 		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
 	}
-	fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	fd, _, errno := unix.RawSyscall(
+		unix.SYS_SECCOMP,
+		unix.SECCOMP_SET_MODE_FILTER,
+		flags,
+		uintptr(unsafe.Pointer(&prog)),
+	)
 	runtime.KeepAlive(code)
 	if errno != 0 {
 		return -1, fmt.Errorf("seccomp: %w", errno)

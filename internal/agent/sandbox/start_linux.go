@@ -49,7 +49,12 @@ var probe = sync.OnceValues(func() (Level, string) {
 		return Namespaces, ""
 	}
 	if abi < 6 {
-		return None, fmt.Sprintf("namespaces for users are not to be had (%v), and Landlock of version %d does not hold signals (Linux 6.12 does)", full, abi)
+		return None, fmt.Sprintf(
+			"namespaces for users are not to be had (%v), and Landlock of version %d does not hold signals (Linux "+
+				"6.12 does)",
+			full,
+			abi,
+		)
 	}
 	if err := try(Landlock, dir); err != nil {
 		return None, err.Error()
@@ -156,10 +161,23 @@ func signalOf(e *exec.ExitError) int {
 	return 0
 }
 
-// SystemPaths are what every command may read: programs, libraries and configuration of the system, without the files of
-// /etc that hold secrets, and what the kernel says of itself.
+// SystemPaths are what every command may read: programs, libraries and configuration of the system, without the files
+// of /etc that hold secrets, and what the kernel says of itself.
 func SystemPaths() []string {
-	out := []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/snap", "/proc", "/sys"}
+	out := []string{
+		"/usr",
+		"/bin",
+		"/sbin",
+		"/lib",
+		"/lib32",
+		"/lib64",
+		"/libx32",
+		"/opt",
+		"/nix/store",
+		"/snap",
+		"/proc",
+		"/sys",
+	}
 	secret := map[string]bool{
 		"shadow": true, "shadow-": true, "gshadow": true, "gshadow-": true, "sudoers": true, "sudoers.d": true, "ssh": true,
 		"krb5.keytab": true, "security": true, "docker": true, "kubernetes": true, "wireguard": true, "NetworkManager": true,

@@ -34,7 +34,13 @@ type watch struct {
 const watchEvery = 25 * time.Millisecond
 
 func newWatch(s *spec) *watch {
-	w := &watch{limits: s.Policy.Limits, self: os.Getpid(), whole: s.Level == Namespaces, disks: map[string]int64{}, began: time.Now()}
+	w := &watch{
+		limits: s.Policy.Limits,
+		self:   os.Getpid(),
+		whole:  s.Level == Namespaces,
+		disks:  map[string]int64{},
+		began:  time.Now(),
+	}
 	for _, dir := range append([]string{s.Policy.Scratch}, s.Policy.Write...) {
 		if free, ok := freeDisk(dir); ok {
 			w.disks[dir] = min(w.limits.FreeDisk, free/2)
@@ -51,8 +57,8 @@ func freeDisk(dir string) (int64, bool) {
 	return int64(st.Bavail) * st.Bsize, true
 }
 
-// run looks until something is too much, says what it is, and kills everything: in this order, since the command's end is
-// noticed elsewhere, and what ended it must be known then.
+// run looks until something is too much, says what it is, and kills everything: in this order, since the command's end
+// is noticed elsewhere, and what ended it must be known then.
 func (w *watch) run(over chan<- string) {
 	for n := 0; ; n++ {
 		time.Sleep(watchEvery)

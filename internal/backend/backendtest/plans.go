@@ -188,7 +188,11 @@ func (b *builder) experts(t quant.Type, x plan.Val, width, experts, topK int, r 
 		In: h, Out: h, Route: r.Route, Kind: plan.ActSwiGLUOAI, Limit: 7, Alpha: 1.702, WeightInput: weightInput,
 		Gate: b.weight(t, experts, width, x.Width), Up: b.weight(t, experts, width, x.Width), Down: b.weight(t, experts,
 			x.Width, width),
-		GateB: b.vector(experts*width, 0, 0.2), UpB: b.vector(experts*width, 0, 0.2), DownB: b.vector(experts*x.Width, 0,
+		GateB: b.vector(
+			experts*width,
+			0,
+			0.2,
+		), UpB: b.vector(experts*width, 0, 0.2), DownB: b.vector(experts*x.Width, 0,
 			0.2),
 	}, &plan.Add{In: h, Out: x, Scale: 1})
 }
@@ -203,13 +207,21 @@ func (b *builder) latent(t quant.Type, x plan.Val) {
 	g, l := b.group(0, plan.KVLayer{Heads: 1, KDim: lora + rot, VDim: lora, VInK: true})
 	b.add(&plan.Norm{In: x, Out: h, W: b.vector(x.Width, 1, 0.2), B: plan.None, Heads: 1, Eps: 1e-5})
 	b.linear(t, h, false, q, kv)
-	b.add(&plan.Norm{
-		In: kv.Slice(0, lora), Out: kv.Slice(0, lora), W: b.vector(lora, 1, 0.2), B: plan.None, Heads: 1,
-		Eps: 1e-6,
-	},
+	b.add(
+		&plan.Norm{
+			In: kv.Slice(0, lora), Out: kv.Slice(0, lora), W: b.vector(lora, 1, 0.2), B: plan.None, Heads: 1,
+			Eps: 1e-6,
+		},
 		&plan.RopeOp{X: q, Heads: heads, HeadDim: nope + rot, Off: nope, Rope: r, Interleaved: true},
 		&plan.RopeOp{X: kv, Heads: 1, HeadDim: lora + rot, Off: lora, Rope: r, Interleaved: true},
-		&plan.HeadMatMul{In: q, Out: ql, W: b.weight(t, heads, lora, nope), InStride: nope + rot, OutStride: lora + rot})
+		&plan.HeadMatMul{
+			In:        q,
+			Out:       ql,
+			W:         b.weight(t, heads, lora, nope),
+			InStride:  nope + rot,
+			OutStride: lora + rot,
+		},
+	)
 	b.add(&plan.CopyHeads{
 		In: q, Out: ql, Heads: heads, Width: rot, InStride: nope + rot, InOff: nope,
 		OutStride: lora + rot, OutOff: lora,

@@ -44,8 +44,15 @@ func samePlan(t *testing.T, reference, b Maker, p *plan.Plan) {
 		} {
 			got := compute(t, b, p, tokens, w, kv)
 			if n, at := differing(got, want); n > 0 {
-				t.Errorf("kv %v, %s: %d of %d logits have other bits, the first in row %d; %s", kv, w.name, n, len(got)*vocab, at,
-					firstDifference(t, reference, b, p, tokens, kv))
+				t.Errorf(
+					"kv %v, %s: %d of %d logits have other bits, the first in row %d; %s",
+					kv,
+					w.name,
+					n,
+					len(got)*vocab,
+					at,
+					firstDifference(t, reference, b, p, tokens, kv),
+				)
 				return
 			}
 		}
@@ -87,7 +94,10 @@ func firstDifference(t *testing.T, reference, b Maker, p *plan.Plan, tokens []in
 		for _, v := range plan.Writes(op) {
 			for off := 0; off < v.Width; off += vocab {
 				probe := *p
-				probe.Buffers = append(append([]plan.Buffer(nil), p.Buffers...), plan.Buffer{Name: "probe", Width: vocab})
+				probe.Buffers = append(
+					append([]plan.Buffer(nil), p.Buffers...),
+					plan.Buffer{Name: "probe", Width: vocab},
+				)
 				n := min(vocab, v.Width-off)
 				probe.Logits = plan.Val{Buf: len(p.Buffers), Width: vocab}
 				probe.Ops = append(append([]plan.Op(nil), p.Ops[:i+1]...), &plan.Copy{
@@ -99,9 +109,17 @@ func firstDifference(t *testing.T, reference, b Maker, p *plan.Plan, tokens []in
 				if bad, at := differing(got, want); bad > 0 {
 					for j := range want[at] {
 						if math.Float32bits(got[at][j]) != math.Float32bits(want[at][j]) {
-							return fmt.Sprintf("operation %d, %T %+v: %d values differ, in row %d value %d is %v, want %v", i, op, op, bad,
-								at, off+j,
-								got[at][j], want[at][j])
+							return fmt.Sprintf(
+								"operation %d, %T %+v: %d values differ, in row %d value %d is %v, want %v",
+								i,
+								op,
+								op,
+								bad,
+								at,
+								off+j,
+								got[at][j],
+								want[at][j],
+							)
 						}
 					}
 				}

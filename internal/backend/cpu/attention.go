@@ -13,8 +13,8 @@ type tile struct {
 	span, row, rows int // row counts from the sequence's first row of the step
 }
 
-// makeTiles divides the step's rows into runs of about the same length, at most tileRows, later rows first: they read the
-// most keys, and a share that ends with short work is easier to balance.
+// makeTiles divides the step's rows into runs of about the same length, at most tileRows, later rows first: they read
+// the most keys, and a share that ends with short work is easier to balance.
 func (e *exec) makeTiles() {
 	e.tiles = e.tiles[:0]
 	for i := range e.spans {
@@ -27,9 +27,9 @@ func (e *exec) makeTiles() {
 	}
 }
 
-// attentionPass computes one attention operation. Work is divided by key head and tile, head by head: where threads divide the
-// heads evenly, each has as much to do, however many keys the sequences have. Where whole pieces are too few or too
-// different for the threads, work is divided by chunks of keys too, whose results are merged in order.
+// attentionPass computes one attention operation. Work is divided by key head and tile, head by head: where threads
+// divide the heads evenly, each has as much to do, however many keys the sequences have. Where whole pieces are too few
+// or too different for the threads, work is divided by chunks of keys too, whose results are merged in order.
 // RATIONALE: Why do attention's kernels fetch in step with their arithmetic?
 type attentionPass struct {
 	e      *exec
@@ -54,7 +54,14 @@ func (c *compiler) attention(o *plan.Attention) error {
 	if l.Heads <= 0 || o.Heads%l.Heads != 0 || o.Q.Width != o.Heads*l.KDim || o.Out.Width != o.Heads*l.VDim {
 		return fmt.Errorf("%d query heads of width %d over %d key heads of %d", o.Heads, o.Q.Width, l.Heads, l.KDim)
 	}
-	p := &attentionPass{e: e, o: o, layer: l, region: e.region(o.Group, &l), heads: o.Heads / l.Heads, sinks: e.vector(o.Sinks)}
+	p := &attentionPass{
+		e:      e,
+		o:      o,
+		layer:  l,
+		region: e.region(o.Group, &l),
+		heads:  o.Heads / l.Heads,
+		sinks:  e.vector(o.Sinks),
+	}
 	p.window = e.plan.Groups[o.Group].Window
 	if o.Window > 0 && (p.window == 0 || o.Window < p.window) {
 		p.window = o.Window
@@ -105,8 +112,8 @@ func (p *attentionPass) runWhole(worker, lo, hi int) {
 	}
 }
 
-// balanced reports whether whole work items keep all threads busy: threads divide the heads evenly, each item is small beside a
-// thread's share, or they are as many for each thread and of about the same size.
+// balanced reports whether whole work items keep all threads busy: threads divide the heads evenly, each item is small
+// beside a thread's share, or they are as many for each thread and of about the same size.
 func (p *attentionPass) balanced(items int) bool {
 	n := p.e.pool.n
 	if p.layer.Heads%n == 0 {

@@ -127,7 +127,13 @@ func (e *exec) allocate() error {
 		r := &e.plan.Ropes[i]
 		table := func(freqs []float64) *ropeTable {
 			n := 4 * e.plan.Context * len(freqs)
-			return &ropeTable{freqs: freqs, scale: r.Scale, pairs: len(freqs), cos: floats(take(n)), sin: floats(take(n))}
+			return &ropeTable{
+				freqs: freqs,
+				scale: r.Scale,
+				pairs: len(freqs),
+				cos:   floats(take(n)),
+				sin:   floats(take(n)),
+			}
 		}
 		t := table(r.InvFreq)
 		t.long = t

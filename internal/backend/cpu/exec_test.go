@@ -147,7 +147,11 @@ func TestWrittenFileEndsTheStep(t *testing.T) {
 	whole := w.Bytes
 	step := func(x *exec) ([]float32, error) {
 		t.Helper()
-		b := &backend.Batch{Tokens: []int32{3, int32(p.Vocab - 1)}, Out: []int32{0, 1}, Seqs: []backend.Seq{{Rows: 2, Pages: tables(p, 0)}}}
+		b := &backend.Batch{
+			Tokens: []int32{3, int32(p.Vocab - 1)},
+			Out:    []int32{0, 1},
+			Seqs:   []backend.Seq{{Rows: 2, Pages: tables(p, 0)}},
+		}
 		if err := x.Submit(b); err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 // hugeOrder is the order of the smallest blocks in /proc/buddyinfo that count: 4 MiB of pages of 4 KiB.
 const hugeOrder = 10
 
-// askHuge asks for huge pages for memory that nobody has touched, if the kernel has enough of them at hand: where it has to
-// move other pages first, the first touch of each takes longer than everything that is gained.
+// askHuge asks for huge pages for memory that nobody has touched, if the kernel has enough of them at hand: where it
+// has to move other pages first, the first touch of each takes longer than everything that is gained.
 // RATIONALE: Why are huge pages asked for only at times?
 func askHuge(blocks [][]byte) {
 	total := 0
@@ -29,8 +29,8 @@ func askHuge(blocks [][]byte) {
 	}
 }
 
-// freeBlocks returns how many pages lie in free blocks of at least 1<<order pages, by the text of /proc/buddyinfo: a line
-// for each zone, "Node 0, zone Normal" and then the number of free blocks of each order from 0 on.
+// freeBlocks returns how many pages lie in free blocks of at least 1<<order pages, by the text of /proc/buddyinfo: a
+// line for each zone, "Node 0, zone Normal" and then the number of free blocks of each order from 0 on.
 func freeBlocks(info []byte, order int) (pages int64) {
 	for lines := bufio.NewScanner(bytes.NewReader(info)); lines.Scan(); {
 		f := bytes.Fields(lines.Bytes())

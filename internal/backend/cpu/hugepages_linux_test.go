@@ -3,7 +3,8 @@ package cpu
 import "testing"
 
 func TestFreeBlocks(t *testing.T) {
-	const info = "Node 0, zone      DMA      0      0      0      0      0      0      0      0      1      1      3 \n" +
+	const info = "Node 0, zone      DMA      0      0      0      0      0      0      0      0      1      1     " +
+		" 3 \n" +
 		"Node 0, zone   Normal     14  19879  15539    285    803   1361    740    337    196     69    240 \n"
 	for _, c := range []struct {
 		order int

@@ -101,10 +101,10 @@ func (p *pool) park(s *parking, seen uint64) {
 	<-s.wake
 }
 
-// run calls fn on disjoint ranges that cover [0,items), fewer than 1<<32, and returns when all calls have. Each thread has a
-// share of consecutive items, and takes from others' when it is done with its own: at least `least` items at once where a
-// share has that many left. A share has half of `least` or more to begin with. fn gets the number of the thread that it
-// runs on, below p.n. Only one goroutine may call run, and not from fn.
+// run calls fn on disjoint ranges that cover [0,items), fewer than 1<<32, and returns when all calls have. Each thread
+// has a share of consecutive items, and takes from others' when it is done with its own: at least `least` items at once
+// where a share has that many left. A share has half of `least` or more to begin with. fn gets the number of the thread
+// that it runs on, below p.n. Only one goroutine may call run, and not from fn.
 func (p *pool) run(items, least int, fn func(worker, lo, hi int)) {
 	if items <= 0 {
 		return

@@ -24,7 +24,14 @@ func TestPoolCoversEachItemOnce(t *testing.T) {
 				})
 				for i := range hits {
 					if n := hits[i].Load(); n != 1 {
-						t.Fatalf("%d threads, %d items, least %d: item %d was done %d times", threads, items, least, i, n)
+						t.Fatalf(
+							"%d threads, %d items, least %d: item %d was done %d times",
+							threads,
+							items,
+							least,
+							i,
+							n,
+						)
 					}
 				}
 			}
@@ -33,8 +40,9 @@ func TestPoolCoversEachItemOnce(t *testing.T) {
 	}
 }
 
-// TestPoolKeepsLoopsApart runs loops back to back, whose shares are the same ones time and again: a thread that is late for
-// one must neither repeat its items nor do the next one's with its function. Items are plain memory, for the race detector.
+// TestPoolKeepsLoopsApart runs loops back to back, whose shares are the same ones time and again: a thread that is late
+// for one must neither repeat its items nor do the next one's with its function. Items are plain memory, for the race
+// detector.
 func TestPoolKeepsLoopsApart(t *testing.T) {
 	for _, threads := range []int{2, 3, 8} {
 		p := newPool(threads)

@@ -6,9 +6,10 @@ import (
 	"github.com/baleenrun/baleen/internal/backend/cpu/matmul"
 )
 
-// prefetchDistances are the distances in bytes at which products of few rows may fetch their weights; 0 leaves it to the processor.
-// Which is best depends on the processor, on the format and on the number of rows: with one row of Q4_0, a Zen 4 server reads
-// 32 GB/s a thread at 0 and 24 at 12288, Q6_K 9 and 24. So each thread tries them now and then, and uses the best.
+// prefetchDistances are the distances in bytes at which products of few rows may fetch their weights; 0 leaves it to
+// the processor. Which is best depends on the processor, on the format and on the number of rows: with one row of Q4_0,
+// a Zen 4 server reads 32 GB/s a thread at 0 and 24 at 12288, Q6_K 9 and 24. So each thread tries them now and then,
+// and uses the best.
 // RATIONALE: Why are weights fetched into the second-level cache?
 var prefetchDistances = [...]int{matmul.DefaultAhead, 6144, 2048, 0}
 
@@ -41,8 +42,8 @@ func (r *prefetchTuner) pick() (i int, trial bool) {
 	return int(r.best), false
 }
 
-// teaches reports whether a product with so many bytes of weights is to be learnt from: it is a long run, or, where shares are
-// small because there are many threads, one of the longer ones.
+// teaches reports whether a product with so many bytes of weights is to be learnt from: it is a long run, or, where
+// shares are small because there are many threads, one of the longer ones.
 func (r *prefetchTuner) teaches(bytes int) bool {
 	r.largest = max(r.largest, bytes)
 	return bytes >= max(tunerLeast, min(tunerLong, r.largest/2))
@@ -84,7 +85,15 @@ func newTunerTable(ws []weight) tunerTable {
 }
 
 // mul multiplies groups [g0, g1) of m on a thread; see matmul.Kernels.Mul.
-func (e *exec) mul(worker int, m *matmul.Matrix, g0, g1 int, act []byte, actStride, rows int, y []float32, yStride int) {
+func (e *exec) mul(
+	worker int,
+	m *matmul.Matrix,
+	g0, g1 int,
+	act []byte,
+	actStride, rows int,
+	y []float32,
+	yStride int,
+) {
 	if rows < 1 || rows > matmul.FewRows || m.Act() == matmul.ActF32 {
 		e.mm.Mul(m, g0, g1, act, actStride, rows, y, yStride, matmul.DefaultAhead)
 		return

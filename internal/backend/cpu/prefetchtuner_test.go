@@ -28,7 +28,8 @@ func TestReachLearnsFromLongRuns(t *testing.T) {
 	}
 }
 
-// A prefetchTuner finds the distance that is fastest, tries all of them now and then, and follows when another becomes so.
+// A prefetchTuner finds the distance that is fastest, tries all of them now and then, and follows when another becomes
+// so.
 func TestReachFindsTheFastest(t *testing.T) {
 	var r prefetchTuner
 	now := func(fastest int) (used [len(prefetchDistances)]int) {

@@ -35,8 +35,8 @@ func (p *productPass) run(e *exec) {
 	}
 }
 
-// leastGroups is the smallest number of groups that a thread takes at once, given how many make leastBytes. With many rows
-// each taking goes through all activations again, which do not stay in the second-level cache.
+// leastGroups is the smallest number of groups that a thread takes at once, given how many make leastBytes. With many
+// rows each taking goes through all activations again, which do not stay in the second-level cache.
 func (e *exec) leastGroups(groups, least int) int {
 	if e.rows < manyRows {
 		return least

@@ -111,7 +111,13 @@ func (c *compiler) embed(o *plan.Embed) (rowFunc, int, error) {
 		return nil, 0, err
 	}
 	if w.Parts == nil && len(w.Bytes) != w.Rows*n || w.Rows < e.plan.Vocab || o.Out.Width != w.K {
-		return nil, 0, fmt.Errorf("embedding %q of %d bytes is not %d rows of %d values", w.Name, len(w.Bytes), w.Rows, w.K)
+		return nil, 0, fmt.Errorf(
+			"embedding %q of %d bytes is not %d rows of %d values",
+			w.Name,
+			len(w.Bytes),
+			w.Rows,
+			w.K,
+		)
 	}
 	e.read = e.plan.Files(func(id plan.WeightID) bool { return id == o.W })
 	if !w.Type.CanDequantize() {
@@ -184,7 +190,14 @@ func (c *compiler) router(o *plan.Router) (rowFunc, int, error) {
 	return func(w, r0, r1 int) {
 		for r := r0; r < r1; r++ {
 			i := r * rt.TopK
-			e.vec.Route(e.at(o.In, r), o, bias, rt.ids[i:i+rt.TopK], rt.weights[i:i+rt.TopK], floats(e.scratch[w])[:need])
+			e.vec.Route(
+				e.at(o.In, r),
+				o,
+				bias,
+				rt.ids[i:i+rt.TopK],
+				rt.weights[i:i+rt.TopK],
+				floats(e.scratch[w])[:need],
+			)
 		}
 	}, 16 * rt.Experts, nil
 }

@@ -46,7 +46,12 @@ func (c *compiler) shortConv(o *plan.ShortConv) error {
 func (c *compiler) deltaScan(o *plan.DeltaScan) error {
 	e := c.e
 	if o.KHeads < 1 || o.VHeads%o.KHeads != 0 || e.plan.States[o.State].Size != o.VHeads*o.KDim*o.VDim {
-		return fmt.Errorf("%d value heads over %d key heads, state of %d values", o.VHeads, o.KHeads, e.plan.States[o.State].Size)
+		return fmt.Errorf(
+			"%d value heads over %d key heads, state of %d values",
+			o.VHeads,
+			o.KHeads,
+			e.plan.States[o.State].Size,
+		)
 	}
 	need := vec.DeltaScratch(o.KDim, o.VDim)
 	each := func(worker, lo, hi int) {

@@ -22,7 +22,13 @@ const packChunk = 256 << 10
 
 // loadWeights allocates and packs all weights of p that are multiplied by.
 // RATIONALE: Why are weights repacked at load?
-func loadWeights(p *plan.Plan, a *arena, k *matmul.Kernels, threads *pool, progress func(done, total int64)) ([]weight, error) {
+func loadWeights(
+	p *plan.Plan,
+	a *arena,
+	k *matmul.Kernels,
+	threads *pool,
+	progress func(done, total int64),
+) ([]weight, error) {
 	ws := make([]weight, len(p.Weights))
 	use := p.Multiplied()
 	var total int64

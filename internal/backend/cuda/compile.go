@@ -505,7 +505,15 @@ func (c *compiler) attention(o *plan.Attention) (quantized plan.Val, err error) 
 			t := tilesOf(s.rows)
 			a := p
 			a.Ring = int32(ringPages(l.KVLayer, c.elem))
-			a.Rows, a.Tiles, a.PerTile, a.Chunks = c.in(inTiles+t), c.in(c.inputs.tiles[t]), int32(s.heads), int32(s.parts)
+			a.Rows, a.Tiles, a.PerTile, a.Chunks = c.in(
+				inTiles+t,
+			), c.in(
+				c.inputs.tiles[t],
+			), int32(
+				s.heads,
+			), int32(
+				s.parts,
+			)
 			if s.parts > 0 {
 				a.Split = 1
 			}

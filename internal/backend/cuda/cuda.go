@@ -83,8 +83,12 @@ func (d *device) Memory(p *plan.Plan, o backend.Options) (backend.Memory, error)
 
 func checkOptions(o *backend.Options) error {
 	if o.MaxRows <= 0 || o.MaxSeqs <= 0 || o.MaxOut <= 0 {
-		return fmt.Errorf("cuda: limits of a step must be positive: %d rows, %d sequences, %d rows with logits", o.MaxRows,
-			o.MaxSeqs, o.MaxOut)
+		return fmt.Errorf(
+			"cuda: limits of a step must be positive: %d rows, %d sequences, %d rows with logits",
+			o.MaxRows,
+			o.MaxSeqs,
+			o.MaxOut,
+		)
 	}
 	o.MaxOut = min(o.MaxOut, o.MaxRows)
 	return nil

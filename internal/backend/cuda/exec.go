@@ -81,7 +81,10 @@ func bucketOf(b *backend.Batch, o backend.Options) bucket {
 		last = max(last, b.Seqs[i].Pos+b.Seqs[i].Rows)
 	}
 	return bucket{
-		rows: min(power(len(b.Tokens)), o.MaxRows), outs: min(power(len(b.Out)), o.MaxOut), seqs: min(power(len(b.Seqs)),
+		rows: min(
+			power(len(b.Tokens)),
+			o.MaxRows,
+		), outs: min(power(len(b.Out)), o.MaxOut), seqs: min(power(len(b.Seqs)),
 			o.MaxSeqs),
 		chunks: power((last + chunkKeys - 1) / chunkKeys),
 	}
@@ -143,8 +146,8 @@ func (e *exec) allocate() error {
 		return err
 	}
 	e.hostIn = unsafe.Slice((*int32)(unsafe.Pointer(&e.hostRaw[0])), e.inputs.words)
-	// Pages and slots need no clearing: only what was stored is read. Padding of keys is read, though, and multiplied by
-	// nothing.
+	// Pages and slots need no clearing: only what was stored is read. Padding of keys is read, though, and multiplied
+	// by nothing.
 	return errors.Join(e.c.Zero(e.base, e.size), e.c.Zero(e.slots, 4*int64(e.slotFloats)*int64(e.opt.Slots)))
 }
 

@@ -38,7 +38,8 @@ type packing struct {
 
 	// expand writes the bits of the weights of a row's blocks, n of 32, one a byte.
 	expand func(raw *[unitWeights]byte, src []byte, n int)
-	// scales returns the scale of a block in a row and its minimum; of formats with a scale for 16 weights, both scales.
+	// scales returns the scale of a block in a row and its minimum; of formats with a scale for 16 weights, both
+	// scales.
 	scales func(src []byte, block int) (scale, low uint16)
 	// head returns the scales of scales and of minimums.
 	head func(src []byte) (d, low uint16)
@@ -82,7 +83,14 @@ var packings = map[quant.Type]*packing{
 		nibbles: true, pairs: -1, singles: 4, source: 8 * 24, mins: true, expand: expandNibbles(24, 8, 4),
 		scales: blockScale(24, true),
 	},
-	quant.Q8_0: {bytes: true, pairs: -1, singles: -1, source: 8 * 34, expand: expandBytes, scales: blockScale(34, false)},
+	quant.Q8_0: {
+		bytes:   true,
+		pairs:   -1,
+		singles: -1,
+		source:  8 * 34,
+		expand:  expandBytes,
+		scales:  blockScale(34, false),
+	},
 	quant.IQ4_NL: {
 		nibbles: true, pairs: -1, singles: -1, source: 8 * 18, expand: expandNibbles(18, 2, -1), scales: blockScale(18,
 			false),

@@ -156,7 +156,8 @@ func (c *compiler) matMul(o *plan.MatMul) error {
 			}
 		}
 		if len(o.W) == 1 && floatBytes(p.t) == 0 && len(c.ops) > 0 {
-			if a, ok := c.ops[0].(*plan.Add); ok && a.In == o.Out[0] && !overlaps(a.Out, o.Out[0]) && !overlaps(a.Out, o.In) {
+			if a, ok := c.ops[0].(*plan.Add); ok && a.In == o.Out[0] && !overlaps(a.Out, o.Out[0]) &&
+				!overlaps(a.Out, o.In) {
 				p.sum, c.skip = a, 1
 				c.overwritten([]plan.Val{a.Out})
 			}
@@ -290,7 +291,8 @@ func shapeFor(t quant.Type, columns, groups, segments, cores, shared int) shape 
 		if (groups+3)/4*((columns+63)/64) < 2*cores && 4*segments*columns*groupRows*(groups+3) <= maxSums {
 			return split1
 		}
-		// A core holds 3 blocks of threads of one kind and 2 of the other, which does twice as much in 1.8 times as long.
+		// A core holds 3 blocks of threads of one kind and 2 of the other, which does twice as much in 1.8 times as
+		// long.
 		tiles := (columns + 63) / 64
 		waves := func(blocks, each int) int { return (blocks + each*cores - 1) / (each * cores) }
 		if 36*waves((groups+7)/8*tiles, 2) < 30*waves((groups+3)/4*tiles, 3) {
@@ -439,7 +441,9 @@ func (c *compiler) experts(o *plan.Experts) error {
 	multiply := func(q quantized, input int64, k int, ws []plan.WeightID, outs []int64) error {
 		for first := 0; first < len(ws); {
 			p := &product{
-				counter: at(x.tiles) + 4, most: columns, expert: at(x.expert), heads: 1, q: c.quantizedAt(q), x: at(input),
+				counter: at(
+					x.tiles,
+				) + 4, most: columns, expert: at(x.expert), heads: 1, q: c.quantizedAt(q), x: at(input),
 				xStride: k,
 			}
 			for ; first < len(ws); first++ {

@@ -83,12 +83,19 @@ func llama8B(mixed bool, t quant.Type, layers, context int) *plan.Plan {
 			own = more
 		}
 		norm()
-		b.Ops = append(b.Ops,
-			&plan.MatMul{In: h, Out: []plan.Val{q, k, v}, W: []plan.WeightID{b.weight(t, width, width), b.weight(t, kv*dim,
-				width), b.weight(own, kv*dim, width)}},
-			&plan.RopeOp{X: q, Heads: heads, HeadDim: dim}, &plan.RopeOp{X: k, Heads: kv, HeadDim: dim},
+		b.Ops = append(
+			b.Ops,
+			&plan.MatMul{
+				In:  h,
+				Out: []plan.Val{q, k, v},
+				W: []plan.WeightID{b.weight(t, width, width), b.weight(t, kv*dim,
+					width), b.weight(own, kv*dim, width)},
+			},
+			&plan.RopeOp{X: q, Heads: heads, HeadDim: dim},
+			&plan.RopeOp{X: k, Heads: kv, HeadDim: dim},
 			&plan.StoreKV{K: k, V: v, Layer: l},
-			&plan.Attention{Q: q, Out: q, Heads: heads, Layer: l, Scale: 0.088, Sinks: plan.None})
+			&plan.Attention{Q: q, Out: q, Heads: heads, Layer: l, Scale: 0.088, Sinks: plan.None},
+		)
 		if l == layers-1 {
 			b.Ops = append(b.Ops, &plan.Gather{Vals: []plan.Val{x, q}})
 		}
@@ -106,7 +113,10 @@ func llama8B(mixed bool, t quant.Type, layers, context int) *plan.Plan {
 			})
 	}
 	norm()
-	b.Ops = append(b.Ops, &plan.MatMul{In: h, Out: []plan.Val{logits}, W: []plan.WeightID{b.weight(more, vocab, width)}})
+	b.Ops = append(
+		b.Ops,
+		&plan.MatMul{In: h, Out: []plan.Val{logits}, W: []plan.WeightID{b.weight(more, vocab, width)}},
+	)
 	b.Logits = logits
 	return b.Plan
 }

@@ -220,7 +220,12 @@ func (u *uploader) packPiece(p *piece, buf []byte) ([]byte, error) {
 		}
 	}
 	for g := range p.groups {
-		packGroup(p.w.Type, u.stage[p.dst+g*size:p.dst+(g+1)*size], src[g*per*rowBytes:min((g+1)*per*rowBytes, n)], p.w.K)
+		packGroup(
+			p.w.Type,
+			u.stage[p.dst+g*size:p.dst+(g+1)*size],
+			src[g*per*rowBytes:min((g+1)*per*rowBytes, n)],
+			p.w.K,
+		)
 	}
 	done := u.done.Add(int64(n))
 	if f := u.e.opt.Progress; f != nil {

@@ -36,7 +36,16 @@ type client struct {
 }
 
 func newClient(url string) *client {
-	return &client{url: url, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true, IdleConnTimeout: 2 * time.Second}}}
+	return &client{
+		url: url,
+		http: &http.Client{
+			Transport: &http.Transport{
+				MaxIdleConnsPerHost: 64,
+				DisableCompression:  true,
+				IdleConnTimeout:     2 * time.Second,
+			},
+		},
+	}
 }
 
 var (

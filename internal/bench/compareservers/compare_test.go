@@ -65,7 +65,9 @@ func TestWindows(t *testing.T) {
 		t.Errorf("%g tokens in %v, %g in %v while both streamed", l.tokens, l.window, l.steady, l.during)
 	}
 	f := l.figures()
-	if f.requests != 2 || f.rate != 25 || f.first.p50 != 100 || f.first.p99 != 250 || f.gap.p50 != 100 || f.tokens != 10 || f.prompts != 5 {
+	if f.requests != 2 || f.rate != 25 || f.first.p50 != 100 || f.first.p99 != 250 || f.gap.p50 != 100 ||
+		f.tokens != 10 ||
+		f.prompts != 5 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -99,7 +101,8 @@ func TestRound(t *testing.T) {
 	if err != nil || l.tokens != 8 || len(l.answers) != 2 || l.window <= 0 {
 		t.Errorf("%v %+v", err, l)
 	}
-	if _, err := round(t.Context(), c, []ask{{"/", []byte("good")}, {"/", []byte("bad")}}); err == nil || !strings.Contains(err.Error(), "400") {
+	if _, err := round(t.Context(), c, []ask{{"/", []byte("good")}, {"/", []byte("bad")}}); err == nil ||
+		!strings.Contains(err.Error(), "400") {
 		t.Errorf("error %v, want one with the status", err)
 	}
 }

@@ -45,7 +45,13 @@ func (k *asker) chat(prompt, generate int) ask {
 
 // story is what "baleen bench" measures as a request: a short context, and text behind it.
 func (k *asker) story(generate int) ask {
-	prompt := fmt.Sprintf("This is a very long story about a %s, a %s and the %s of a %s. It begins in a", k.word(), k.word(), k.word(), k.word())
+	prompt := fmt.Sprintf(
+		"This is a very long story about a %s, a %s and the %s of a %s. It begins in a",
+		k.word(),
+		k.word(),
+		k.word(),
+		k.word(),
+	)
 	return ask{"/v1/completions", must(json.Marshal(map[string]any{
 		"model": k.model, "prompt": prompt, "temperature": 0, "max_tokens": generate, "stream": true,
 		"stream_options": map[string]bool{"include_usage": true},
@@ -247,6 +253,16 @@ func (l *load) figures() (f figures) {
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("%d requests of %d + %d tokens: %.1f tokens/s (all streaming %.1f), first %s ms, interval %s ms, %.2f tokens an event",
-		f.requests, f.prompts/f.requests, f.tokens/f.requests, f.rate, f.steady, f.first, f.gap, f.perEvent)
+	return fmt.Sprintf(
+		"%d requests of %d + %d tokens: %.1f tokens/s (all streaming %.1f), first %s ms, interval %s ms, %.2f "+
+			"tokens an event",
+		f.requests,
+		f.prompts/f.requests,
+		f.tokens/f.requests,
+		f.rate,
+		f.steady,
+		f.first,
+		f.gap,
+		f.perEvent,
+	)
 }

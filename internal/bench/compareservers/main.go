@@ -45,7 +45,12 @@ func main() {
 	f.IntVar(&s.generate, "generate", 128, "tokens of an answer")
 	f.IntVar(&s.rounds, "rounds", 4, "rounds of all clients at once, in each turn")
 	f.IntVar(&s.again, "again", 3, "requests of each client one after the other, in each turn; 0: none")
-	f.StringVar(&s.rates, "rates", "0.15,0.6", "requests a second that arrive at random, separated by commas; empty: none")
+	f.StringVar(
+		&s.rates,
+		"rates",
+		"0.15,0.6",
+		"requests a second that arrive at random, separated by commas; empty: none",
+	)
 	f.IntVar(&s.mixed, "mixed", 24, "requests of each such load, in each turn")
 	f.IntVar(&s.starts, "starts", 3, "starts of each server, in each turn")
 	f.IntVar(&s.tries, "tries", 3, "measurements of which the least disturbed by other programs counts")
@@ -70,11 +75,40 @@ func (s *settings) peers() []*peer {
 	command := func(c ...string) []string { return append(append([]string(nil), before...), c...) }
 	n := strconv.Itoa
 	list := []*peer{{"Baleen", func(port int) []string {
-		return command(s.baleen, "serve", "--model", s.model, "--port", n(port), "--threads", n(s.threads), "--context", n(s.context), "--parallel", n(s.streams))
+		return command(
+			s.baleen,
+			"serve",
+			"--model",
+			s.model,
+			"--port",
+			n(port),
+			"--threads",
+			n(s.threads),
+			"--context",
+			n(s.context),
+			"--parallel",
+			n(s.streams),
+		)
 	}, "/readyz"}}
 	if s.llama != "-" {
 		list = append(list, &peer{"llama-server", func(port int) []string {
-			return command(s.llama, "-m", s.model, "--host", "127.0.0.1", "--port", n(port), "-t", n(s.threads), "-tb", n(s.threads), "-c", n(s.context*s.streams), "-np", n(s.streams))
+			return command(
+				s.llama,
+				"-m",
+				s.model,
+				"--host",
+				"127.0.0.1",
+				"--port",
+				n(port),
+				"-t",
+				n(s.threads),
+				"-tb",
+				n(s.threads),
+				"-c",
+				n(s.context*s.streams),
+				"-np",
+				n(s.streams),
+			)
 		}, "/health"})
 	}
 	return list
@@ -266,8 +300,25 @@ func (s *settings) phases(ctx context.Context, c *server, turn uint64, rates []f
 // bench asks "baleen bench" for the engine's figures, as it is and at the depth of the rounds.
 func (s *settings) bench(ctx context.Context, depth int, r *report) error {
 	for i, x := range [][2]int{{benchDepth, benchGenerate}, {depth, s.generate}} {
-		c := append(strings.Fields(s.prefix), s.baleen, "bench", s.model, "--prompt", strconv.Itoa(oneToken), "--depth", strconv.Itoa(x[0]),
-			"--generate", strconv.Itoa(x[1]), "--streams", strconv.Itoa(s.streams), "--threads", strconv.Itoa(s.threads), "--reps", "5", "--json")
+		c := append(
+			strings.Fields(s.prefix),
+			s.baleen,
+			"bench",
+			s.model,
+			"--prompt",
+			strconv.Itoa(oneToken),
+			"--depth",
+			strconv.Itoa(x[0]),
+			"--generate",
+			strconv.Itoa(x[1]),
+			"--streams",
+			strconv.Itoa(s.streams),
+			"--threads",
+			strconv.Itoa(s.threads),
+			"--reps",
+			"5",
+			"--json",
+		)
 		out, err := exec.CommandContext(ctx, c[0], c[1:]...).Output()
 		if err != nil {
 			var failed *exec.ExitError

@@ -47,7 +47,11 @@ func (p *peer) start(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	c := p.command(port)
-	s := &server{client: newClient(fmt.Sprintf("http://127.0.0.1:%d", port)), cmd: exec.Command(c[0], c[1:]...), exited: make(chan struct{})}
+	s := &server{
+		client: newClient(fmt.Sprintf("http://127.0.0.1:%d", port)),
+		cmd:    exec.Command(c[0], c[1:]...),
+		exited: make(chan struct{}),
+	}
 	s.cmd.Stderr, s.cmd.Stdout = &s.log, nil
 	began := time.Now()
 	if err := s.cmd.Start(); err != nil {
@@ -92,7 +96,12 @@ func (s *server) stop() {
 type memory struct{ all, anonymous, peak int64 }
 
 func (m memory) String() string {
-	return fmt.Sprintf("%.0f MB (%.0f MB beside mapped files, peak %.0f MB)", float64(m.all)/1e6, float64(m.anonymous)/1e6, float64(m.peak)/1e6)
+	return fmt.Sprintf(
+		"%.0f MB (%.0f MB beside mapped files, peak %.0f MB)",
+		float64(m.all)/1e6,
+		float64(m.anonymous)/1e6,
+		float64(m.peak)/1e6,
+	)
 }
 
 func (s *server) memory() (m memory) {

@@ -53,9 +53,18 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintf(w, "Engine (baleen bench): %.1f tokens/s at depth 16, %.1f at depth %d, first token of %d %.2f ms\n\n",
 		quantilesOf(r.engine[0]).p50, quantilesOf(r.engine[1]).p50, r.depth, oneToken, quantilesOf(r.first).p50)
 	for i, phase := range []string{shortAtOnce, allAtOnce} {
-		fmt.Fprintf(w, "While all stream, %s: %s of the engine's figure, turn by turn\n\n", phase, strings.Join(r.shares(phase, r.engine[i]), ", "))
+		fmt.Fprintf(
+			w,
+			"While all stream, %s: %s of the engine's figure, turn by turn\n\n",
+			phase,
+			strings.Join(r.shares(phase, r.engine[i]), ", "),
+		)
 	}
-	fmt.Fprintln(w, "| Load | server | requests | prompt + answer | tokens/s | all streaming | first token p50 | p99 | interval p50 | p99 | longest |")
+	fmt.Fprintln(
+		w,
+		"| Load | server | requests | prompt + answer | tokens/s | all streaming | first token p50 | p99 | interval "+
+			"p50 | p99 | longest |",
+	)
 	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, phase := range r.order {
 		for _, name := range r.names {
@@ -72,11 +81,26 @@ func (r *report) print(w io.Writer) {
 			if f.steady > 0 {
 				steady = fmt.Sprintf("%.0f", middle(func(f figures) float64 { return f.steady }))
 			}
-			fmt.Fprintf(w, "| %s | %s | %d | %d + %d | %.0f | %s | %.0f ms | %.0f ms | %.1f ms | %.1f ms | %.0f ms |\n", phase, name, f.requests*len(turns),
-				f.prompts/f.requests, f.tokens/f.requests, middle(func(f figures) float64 { return f.rate }), steady,
-				middle(func(f figures) float64 { return f.first.p50 }), middle(func(f figures) float64 { return f.first.p99 }),
-				middle(func(f figures) float64 { return f.gap.p50 }), middle(func(f figures) float64 { return f.gap.p99 }),
-				middle(func(f figures) float64 { return f.gap.max }))
+			fmt.Fprintf(
+				w,
+				"| %s | %s | %d | %d + %d | %.0f | %s | %.0f ms | %.0f ms | %.1f ms | %.1f ms | %.0f ms |\n",
+				phase,
+				name,
+				f.requests*len(turns),
+				f.prompts/f.requests,
+				f.tokens/f.requests,
+				middle(func(f figures) float64 { return f.rate }),
+				steady,
+				middle(
+					func(f figures) float64 { return f.first.p50 },
+				),
+				middle(func(f figures) float64 { return f.first.p99 }),
+				middle(
+					func(f figures) float64 { return f.gap.p50 },
+				),
+				middle(func(f figures) float64 { return f.gap.p99 }),
+				middle(func(f figures) float64 { return f.gap.max }),
+			)
 		}
 	}
 	fmt.Fprintf(w, "\n| | %s |\n|---%s|\n", strings.Join(r.names, " | "), strings.Repeat("|---", len(r.names)))

@@ -185,12 +185,19 @@ func TestTranscripts(t *testing.T) {
 				if cut != nil && size[0] > 80 {
 					continue // it costs time and shows nothing new
 				}
-				s := newTerminal(t, &scripted{answers: []string{k.answer}, cut: cut}, size[0], size[1], colorprofile.TrueColor)
+				s := newTerminal(
+					t,
+					&scripted{answers: []string{k.answer}, cut: cut},
+					size[0],
+					size[1],
+					colorprofile.TrueColor,
+				)
 				s.enter("question?")
 				s.finish()
 				shown := strings.Join(s.lines(), "\n")
 				want := inked(
-					"Scripted./help for help, Ctrl-D leaves.>>> question?" + k.shows + ">>> Ask something; /help for help",
+					"Scripted./help for help, Ctrl-D leaves.>>> question?" + k.shows + ">>> Ask something; /help " +
+						"for help",
 				)
 				if got := inked(shown); got != want {
 					t.Errorf(
@@ -228,7 +235,8 @@ func TestNoLineIsFull(t *testing.T) {
 // TestNarrowTablesKeepTheirText looks for every word of a table that is wider than the terminal.
 func TestNarrowTablesKeepTheirText(t *testing.T) {
 	const table = "| Approach | Advantages | Disadvantages |\n|---|---|---|\n" +
-		"| Continuous batching | keeps hardware busy | scheduling complexity |\n| Static batching | simplicity | head-of-line blocking, pneumonoultramicroscopicsilicovolcanoconiosis |"
+		"| Continuous batching | keeps hardware busy | scheduling complexity |\n| Static batching | simplicity | " +
+		"head-of-line blocking, pneumonoultramicroscopicsilicovolcanoconiosis |"
 	for _, width := range []int{14, 20, 30, 40, 60, 80, 200} {
 		s := newTerminal(t, &scripted{answers: []string{table}}, width, 24, colorprofile.ASCII)
 		s.enter("q")
@@ -244,7 +252,13 @@ func TestNarrowTablesKeepTheirText(t *testing.T) {
 		}
 		letters := strings.Count(shown, "") - 1
 		if letters < cells {
-			t.Errorf("%d columns: %d characters of at least %d in\n%s", width, letters, cells, strings.Join(lines, "\n"))
+			t.Errorf(
+				"%d columns: %d characters of at least %d in\n%s",
+				width,
+				letters,
+				cells,
+				strings.Join(lines, "\n"),
+			)
 		}
 	}
 }

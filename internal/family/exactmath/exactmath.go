@@ -1,7 +1,7 @@
 // Package exactmath owns the few functions that turn a configuration into rotary frequencies. Its results have the same
-// bits on every machine, which package math does not promise: there the compiler may fuse multiplications with additions
-// and some functions are assembly on some machines. Here every product is rounded before it is added to anything. Results
-// are within a few units in the last place of the exact ones. It knows nothing but numbers.
+// bits on every machine, which package math does not promise: there the compiler may fuse multiplications with
+// additions and some functions are assembly on some machines. Here every product is rounded before it is added to
+// anything. Results are within a few units in the last place of the exact ones. It knows nothing but numbers.
 package exactmath
 
 import "math"

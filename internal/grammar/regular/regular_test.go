@@ -28,7 +28,9 @@ func TestRegexAgainstGo(t *testing.T) {
 		for range 1500 {
 			var b strings.Builder
 			for range r.IntN(8) {
-				b.WriteString([]string{"a", "b", "c", "f", "o", "foo", "x", " ", "1", "12", "H", "e", "L", "l", "é", "ü", "."}[r.IntN(17)])
+				b.WriteString(
+					[]string{"a", "b", "c", "f", "o", "foo", "x", " ", "1", "12", "H", "e", "L", "l", "é", "ü", "."}[r.IntN(17)],
+				)
 			}
 			s := b.String()
 			if got := re2.Match(s) != 0; got != want.MatchString(s) {

@@ -230,7 +230,8 @@ func (s *arrayShape) full() bool {
 }
 
 func (s *objectShape) full() bool {
-	return len(s.comps) == 0 && len(s.required) == 0 && len(s.names) == 0 && s.min == 0 && s.max < 0 && len(s.exist) == 0
+	return len(s.comps) == 0 && len(s.required) == 0 && len(s.names) == 0 && s.min == 0 && s.max < 0 &&
+		len(s.exist) == 0
 }
 
 type pair struct{ a, b *regular.DFA }

@@ -290,7 +290,11 @@ func (e *expansion) refused() ([]constraint, error) {
 func (e *expansion) unevaluated(keyword string, x *value) ([]constraint, error) {
 	for _, k := range strings.Fields("allOf anyOf oneOf not if $ref $dynamicRef dependentSchemas contains") {
 		if e.v.get(k) != nil {
-			return nil, e.fail(keyword, "it depends on what %q beside it evaluates; use additionalProperties or items", k)
+			return nil, e.fail(
+				keyword,
+				"it depends on what %q beside it evaluates; use additionalProperties or items",
+				k,
+			)
 		}
 	}
 	n, err := e.child(keyword, x)

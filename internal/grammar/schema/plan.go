@@ -302,7 +302,14 @@ func (c *compiler) object(s *objectShape) ([]*Object, error) {
 	}
 	var out []*Object
 	for _, ch := range choices {
-		o := &Object{Names: names, Places: ch.places, Required: ch.required, Min: s.min, Max: s.max, Wanted: len(ch.extra)}
+		o := &Object{
+			Names:    names,
+			Places:   ch.places,
+			Required: ch.required,
+			Min:      s.min,
+			Max:      s.max,
+			Wanted:   len(ch.extra),
+		}
 		if len(ch.extra) > 1 && s.max >= 0 || len(ch.extra) > 4 {
 			return nil, c.explainShape(s, "maxProperties", errWanted)
 		}

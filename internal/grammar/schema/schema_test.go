@@ -53,8 +53,14 @@ func TestNotes(t *testing.T) {
 
 // TestBlowUp holds that schemas whose alternatives multiply are refused and do not run away.
 func TestBlowUp(t *testing.T) {
-	one := `{"oneOf":[` + strings.TrimSuffix(strings.Repeat(`{"required":["a"]},{"required":["b"]},{"minProperties":2},`, 20), ",") + `]}`
-	all := `{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"anyOf":[{"pattern":"a.{9}$"},{"pattern":"b.{8}$"},{"pattern":"c.{7}$"}]},`, 12), ",") + `]}`
+	one := `{"oneOf":[` + strings.TrimSuffix(
+		strings.Repeat(`{"required":["a"]},{"required":["b"]},{"minProperties":2},`, 20),
+		",",
+	) + `]}`
+	all := `{"allOf":[` + strings.TrimSuffix(
+		strings.Repeat(`{"anyOf":[{"pattern":"a.{9}$"},{"pattern":"b.{8}$"},{"pattern":"c.{7}$"}]},`, 12),
+		",",
+	) + `]}`
 	deep := strings.Repeat(`{"not":`, 400) + `{}` + strings.Repeat(`}`, 400)
 	nested := strings.Repeat(`[`, 100000)
 	for _, doc := range []string{one, all, deep, nested} {

@@ -257,7 +257,16 @@ func (m *machine) norm(op *plan.Norm, r int) {
 func (m *machine) matVec(out, x []float32, id plan.WeightID, expert int, bias []float32) {
 	w := m.p.Weights[id]
 	if len(x) != w.K || len(out) != w.Rows {
-		panic(fmt.Sprintf("planref: weight %q is %dx%d, its input has %d values, its output %d", w.Name, w.Rows, w.K, len(x), len(out)))
+		panic(
+			fmt.Sprintf(
+				"planref: weight %q is %dx%d, its input has %d values, its output %d",
+				w.Name,
+				w.Rows,
+				w.K,
+				len(x),
+				len(out),
+			),
+		)
 	}
 	matrix := m.weight(id)[expert*w.Rows*w.K:]
 	for o := range out {

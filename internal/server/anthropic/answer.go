@@ -86,7 +86,13 @@ type callerBody struct {
 }
 
 func newToolUse(c *chat.Call, input string) toolUseBody {
-	return toolUseBody{"tool_use", "toolu_" + strings.TrimPrefix(c.ID, "call_"), c.Name, json.RawMessage(input), callerBody{"direct"}}
+	return toolUseBody{
+		"tool_use",
+		"toolu_" + strings.TrimPrefix(c.ID, "call_"),
+		c.Name,
+		json.RawMessage(input),
+		callerBody{"direct"},
+	}
 }
 
 // usage splits the prompt as the vendor does: input is what was neither read from the cache nor put there. All of a
@@ -129,7 +135,8 @@ func (a *answer) stopReason(u chat.Usage) (reason string, sequence *string) {
 	case chat.ToolCalls:
 		return "tool_use", nil
 	case chat.Length:
-		if limit := a.req.chat.MaxTokens; limit > 0 && u.Generated < limit && u.Prompt+u.Generated >= a.stream.Context() {
+		if limit := a.req.chat.MaxTokens; limit > 0 && u.Generated < limit &&
+			u.Prompt+u.Generated >= a.stream.Context() {
 			return "model_context_window_exceeded", nil
 		}
 		return "max_tokens", nil

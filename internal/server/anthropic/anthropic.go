@@ -40,8 +40,10 @@ func (d *dialect) Claims(r *http.Request) int {
 	return 0
 }
 
-const headersDoc = "The headers anthropic-version, anthropic-beta, anthropic-workspace-id and anthropic-user-profile-id are accepted and " +
-	"change nothing but where a field says so: fields that the vendor has behind a beta need none here. The answer's request-id is that of X-Request-Id."
+const headersDoc = "The headers anthropic-version, anthropic-beta, anthropic-workspace-id and " +
+	"anthropic-user-profile-id are accepted and " +
+	"change nothing but where a field says so: fields that the vendor has behind a beta need none here. The " +
+	"answer's request-id is that of X-Request-Id."
 
 // Routes lists the vendor's operations that a server of local models can have.
 func (d *dialect) Routes() []server.Route {
@@ -51,7 +53,9 @@ func (d *dialect) Routes() []server.Route {
 		metadataTable, diagnosticsTable, callerTable, systemOutputTable, additionTable, removalTable, changeTable,
 		userContent, assistantContent, systemContent, resultContent, anyContent, editKinds,
 	}
-	beta := []server.Parameter{{Name: "beta", Type: fields.String(), Doc: "accepted and without effect: fields of betas are always there"}}
+	beta := []server.Parameter{
+		{Name: "beta", Type: fields.String(), Doc: "accepted and without effect: fields of betas are always there"},
+	}
 	return []server.Route{
 		{
 			Method: "POST", Path: "/v1/messages", Scope: auth.Infer, Summary: "Answer a conversation",
@@ -62,7 +66,8 @@ func (d *dialect) Routes() []server.Route {
 			Answer: messageBody{}, Piece: fields.Either{startEvent{}, plainEvent{}, blockStart{}, blockDelta{}, blockStop{}, endEvent{}, errorBody{}},
 		},
 		{
-			Method: "POST", Path: "/v1/messages/count_tokens", Scope: auth.Infer, Summary: "Count the tokens of a conversation's prompt",
+			Method: "POST", Path: "/v1/messages/count_tokens", Scope: auth.Infer, Summary: "Count the tokens of a " +
+				"conversation's prompt",
 			Doc: "The count is exact: the prompt is rendered and encoded as for an answer. " + headersDoc, Body: countTable, Objects: objects, Query: beta,
 			Answer: countAnswer{}, Answers: []int{404, 529}, Handle: d.count,
 		},

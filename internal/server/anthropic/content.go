@@ -22,50 +22,79 @@ type turn struct {
 }
 
 var messageTable = &fields.Table[turn]{Name: "message", Where: messageRules, Fields: []fields.Field[turn]{
-	{Name: "role", Type: fields.Enum("user", "assistant", "system"), Required: true, Doc: "system messages may stand anywhere", Set: func(m *turn, v fields.Value) error {
-		m.role = v.String()
-		return nil
-	}},
+	{
+		Name:     "role",
+		Type:     fields.Enum("user", "assistant", "system"),
+		Required: true,
+		Doc:      "system messages may stand anywhere",
+		Set: func(m *turn, v fields.Value) error {
+			m.role = v.String()
+			return nil
+		},
+	},
 	{
 		Name: "content", Type: fields.String().Or(fields.List(fields.Object("content block"))),
-		Doc: "a text, or blocks: text, image (where the model takes images) and tool_result from the user; text, thinking, redacted_thinking and tool_use from the assistant; " +
+		Doc: "a text, or blocks: text, image (where the model takes images) and tool_result from the user; text, " +
+			"thinking, redacted_thinking and tool_use from the assistant; " +
 			"text, tool_addition and tool_removal from the system. Blocks of other types are refused by name",
 		Set: func(m *turn, v fields.Value) error { m.content, m.has = v, true; return nil },
 	},
 	{
 		Name: "clear_at", Type: fields.Enum("next_user_message", "never"),
-		Doc: "of system messages: with next_user_message it is shown to the model only until a later user message is there",
+		Doc: "of system messages: with next_user_message it is shown to the model only until a later user message " +
+			"is there",
 		Set: func(m *turn, v fields.Value) error { m.clear = v.String() == "next_user_message"; return nil },
 	},
-	{Name: "output_config", Type: fields.Object("output config of a system message"), Doc: "of system messages: effort from there on", Set: func(m *turn, v fields.Value) error {
-		return systemOutputTable.DecodeValue(v, m)
-	}},
+	{
+		Name: "output_config",
+		Type: fields.Object("output config of a system message"),
+		Doc:  "of system messages: effort from there on",
+		Set: func(m *turn, v fields.Value) error {
+			return systemOutputTable.DecodeValue(v, m)
+		},
+	},
 }}
 
 var systemOutputTable = &fields.Table[turn]{Name: "output config of a system message", Fields: []fields.Field[turn]{
-	{Name: "effort", Type: efforts, Doc: "as in output_config; the last one counts", Set: func(m *turn, v fields.Value) error {
-		m.effort = v.String()
-		return nil
-	}},
+	{
+		Name: "effort",
+		Type: efforts,
+		Doc:  "as in output_config; the last one counts",
+		Set: func(m *turn, v fields.Value) error {
+			m.effort = v.String()
+			return nil
+		},
+	},
 }}
 
 // messageRules say what may stand in whose messages.
 var messageRules = []map[string]any{{"anyOf": []any{
 	map[string]any{
 		"required": []string{"content"}, "properties": map[string]any{
-			"role": map[string]any{"const": "user"}, "content": contentOf("user content", 1), "clear_at": ofSystem, "output_config": noEffort,
+			"role": map[string]any{
+				"const": "user",
+			}, "content": contentOf("user content", 1), "clear_at": ofSystem, "output_config": noEffort,
 		},
 	},
 	map[string]any{
 		"required": []string{"content"}, "properties": map[string]any{
-			"role": map[string]any{"const": "assistant"}, "content": contentOf("assistant content", 0), "clear_at": ofSystem, "output_config": noEffort,
+			"role": map[string]any{
+				"const": "assistant",
+			}, "content": contentOf("assistant content", 0), "clear_at": ofSystem, "output_config": noEffort,
 		},
 	},
 	map[string]any{"properties": map[string]any{"role": map[string]any{"const": "system"}}, "anyOf": []any{
-		map[string]any{"required": []string{"content"}, "properties": map[string]any{"content": contentOf("system content", 0)}},
+		map[string]any{
+			"required":   []string{"content"},
+			"properties": map[string]any{"content": contentOf("system content", 0)},
+		},
 		map[string]any{"required": []string{"output_config"}, "properties": map[string]any{
-			"output_config": map[string]any{"type": "object", "required": []string{"effort"}, "properties": map[string]any{"effort": map[string]any{"type": "string"}}},
-			"content":       map[string]any{"type": "null"},
+			"output_config": map[string]any{
+				"type":       "object",
+				"required":   []string{"effort"},
+				"properties": map[string]any{"effort": map[string]any{"type": "string"}},
+			},
+			"content": map[string]any{"type": "null"},
 		}},
 	}},
 }}}
@@ -73,7 +102,9 @@ var messageRules = []map[string]any{{"anyOf": []any{
 var (
 	ofSystem = map[string]any{"enum": []any{nil, "never"}}
 	noEffort = map[string]any{"anyOf": []any{
-		map[string]any{"type": "null"}, map[string]any{"type": "object", "properties": map[string]any{"effort": map[string]any{"type": "null"}}},
+		map[string]any{
+			"type": "null",
+		}, map[string]any{"type": "object", "properties": map[string]any{"effort": map[string]any{"type": "null"}}},
 	}}
 )
 
@@ -112,20 +143,32 @@ func kindField(kind string) fields.Field[block] {
 }
 
 func stringField(name, doc string, to func(b *block) *string) fields.Field[block] {
-	return fields.Field[block]{Name: name, Type: fields.String(), Required: true, Doc: doc, Set: func(b *block, v fields.Value) error {
-		*to(b) = v.String()
-		return nil
-	}}
+	return fields.Field[block]{
+		Name:     name,
+		Type:     fields.String(),
+		Required: true,
+		Doc:      doc,
+		Set: func(b *block, v fields.Value) error {
+			*to(b) = v.String()
+			return nil
+		},
+	}
 }
 
 func idField(name, doc string) fields.Field[block] {
-	return fields.Field[block]{Name: name, Type: fields.String().Pattern(callPattern), Required: true, Doc: doc, Set: func(b *block, v fields.Value) error {
-		b.id = v.String()
-		if !callID.MatchString(b.id) {
-			return chat.Invalidf(v.Path, "%q: want letters, digits, _ and -", clip(b.id))
-		}
-		return nil
-	}}
+	return fields.Field[block]{
+		Name:     name,
+		Type:     fields.String().Pattern(callPattern),
+		Required: true,
+		Doc:      doc,
+		Set: func(b *block, v fields.Value) error {
+			b.id = v.String()
+			if !callID.MatchString(b.id) {
+				return chat.Invalidf(v.Path, "%q: want letters, digits, _ and -", clip(b.id))
+			}
+			return nil
+		},
+	}
 }
 
 const callPattern = `^[a-zA-Z0-9_-]{1,256}$`
@@ -135,9 +178,15 @@ var callID = regexp.MustCompile(callPattern)
 func changeBlock(kind, doc string) *fields.Table[block] {
 	return &fields.Table[block]{Name: strings.ReplaceAll(kind, "_", " ") + " block", Fields: []fields.Field[block]{
 		kindField(kind), blockCache,
-		{Name: "tool", Type: fields.Object("tool change"), Required: true, Doc: doc, Set: func(b *block, v fields.Value) error {
-			return changeTable.DecodeValue(v, &b.change)
-		}},
+		{
+			Name:     "tool",
+			Type:     fields.Object("tool change"),
+			Required: true,
+			Doc:      doc,
+			Set: func(b *block, v fields.Value) error {
+				return changeTable.DecodeValue(v, &b.change)
+			},
+		},
 	}}
 }
 
@@ -148,36 +197,71 @@ var toolsetField = fields.Field[block]{Name: "toolset_name", Use: fields.Refused
 var (
 	textTable = &fields.Table[block]{Name: "text block", Fields: []fields.Field[block]{
 		kindField("text"),
-		{Name: "text", Type: fields.String().NotEmpty(), Required: true, Doc: "the text", Set: func(b *block, v fields.Value) error {
-			if b.text = v.String(); b.text == "" {
-				return chat.Invalidf(v.Path, "text content blocks must be non-empty")
-			}
-			return nil
-		}},
+		{
+			Name:     "text",
+			Type:     fields.String().NotEmpty(),
+			Required: true,
+			Doc:      "the text",
+			Set: func(b *block, v fields.Value) error {
+				if b.text = v.String(); b.text == "" {
+					return chat.Invalidf(v.Path, "text content blocks must be non-empty")
+				}
+				return nil
+			},
+		},
 		blockCache,
-		{Name: "citations", Use: fields.Ignored, Type: fields.List(fields.Any()), Doc: "of earlier answers: accepted, the model reads the text"},
+		{
+			Name: "citations",
+			Use:  fields.Ignored,
+			Type: fields.List(fields.Any()),
+			Doc:  "of earlier answers: accepted, the model reads the text",
+		},
 	}}
 	imageTable = &fields.Table[block]{Name: "image block", Fields: []fields.Field[block]{
 		kindField("image"),
-		{Name: "source", Type: fields.Object("image source"), Required: true, Doc: "where it comes from", Set: func(b *block, v fields.Value) error {
-			return sourceTable.DecodeValue(v, &b.source)
-		}},
+		{
+			Name:     "source",
+			Type:     fields.Object("image source"),
+			Required: true,
+			Doc:      "where it comes from",
+			Set: func(b *block, v fields.Value) error {
+				return sourceTable.DecodeValue(v, &b.source)
+			},
+		},
 		blockCache,
 		{Name: "transformations", Use: fields.Refused, Doc: "images are taken as they are"},
 	}}
 	thinkingBlockTable = &fields.Table[block]{Name: "thinking block", Fields: []fields.Field[block]{
 		kindField("thinking"),
-		stringField("thinking", "reasoning of an earlier turn; the model's template says which turns' it sees", func(b *block) *string { return &b.text }),
-		stringField("signature", "carries the reasoning whose text was omitted; otherwise not looked at", func(b *block) *string { return &b.signature }),
+		stringField(
+			"thinking",
+			"reasoning of an earlier turn; the model's template says which turns' it sees",
+			func(b *block) *string { return &b.text },
+		),
+		stringField(
+			"signature",
+			"carries the reasoning whose text was omitted; otherwise not looked at",
+			func(b *block) *string { return &b.signature },
+		),
 	}}
 	redactedTable = &fields.Table[block]{Name: "redacted thinking block", Fields: []fields.Field[block]{
 		kindField("redacted_thinking"),
-		stringField("data", "sealed by another server and readable there alone: not shown to the model", func(b *block) *string { return &b.signature }),
+		stringField(
+			"data",
+			"sealed by another server and readable there alone: not shown to the model",
+			func(b *block) *string { return &b.signature },
+		),
 	}}
 	toolUseTable = &fields.Table[block]{Name: "tool use block", Fields: []fields.Field[block]{
 		kindField("tool_use"), idField("id", "of the call"),
 		stringField("name", "of the tool", func(b *block) *string { return &b.name }),
-		{Name: "input", Type: fields.Object("input"), Required: true, Doc: "arguments", Set: func(b *block, v fields.Value) error { b.input = compact(v.Raw); return nil }},
+		{
+			Name:     "input",
+			Type:     fields.Object("input"),
+			Required: true,
+			Doc:      "arguments",
+			Set:      func(b *block, v fields.Value) error { b.input = compact(v.Raw); return nil },
+		},
 		blockCache,
 		{Name: "caller", Type: fields.Object("caller"), Doc: "who called", Set: func(_ *block, v fields.Value) error {
 			return callerTable.DecodeValue(v, &struct{}{})
@@ -190,12 +274,21 @@ var (
 			Name: "content", Type: fields.String().Or(fields.List(fields.Object("result content"))), Doc: "a text, or blocks: text, image, tool_reference",
 			Set: func(b *block, v fields.Value) error { b.content = v; return nil },
 		},
-		{Name: "is_error", Type: fields.Bool(), Doc: "the call failed: the model is told so", Set: func(b *block, v fields.Value) error { b.isError = v.Bool(); return nil }},
+		{
+			Name: "is_error",
+			Type: fields.Bool(),
+			Doc:  "the call failed: the model is told so",
+			Set:  func(b *block, v fields.Value) error { b.isError = v.Bool(); return nil },
+		},
 		blockCache, toolsetField,
 	}}
 	referenceTable = &fields.Table[block]{Name: "tool reference block", Fields: []fields.Field[block]{
 		kindField("tool_reference"),
-		stringField("tool_name", "of a tool with defer_loading, whose definition the model is shown here", func(b *block) *string { return &b.name }),
+		stringField(
+			"tool_name",
+			"of a tool with defer_loading, whose definition the model is shown here",
+			func(b *block) *string { return &b.name },
+		),
 		blockCache,
 	}}
 	additionTable = changeBlock("tool_addition", "the tool that is there from here on")
@@ -205,33 +298,77 @@ var (
 	}}
 	sourceTable = &fields.Table[source]{Name: "image source", Where: []map[string]any{{"anyOf": []any{
 		map[string]any{"required": []string{"media_type", "data"}, "properties": map[string]any{
-			"type": map[string]any{"const": "base64"}, "media_type": map[string]any{"type": "string"}, "data": map[string]any{"type": "string", "minLength": 1},
+			"type": map[string]any{
+				"const": "base64",
+			}, "media_type": map[string]any{"type": "string"}, "data": map[string]any{"type": "string", "minLength": 1},
 		}},
-		map[string]any{"required": []string{"url"}, "properties": map[string]any{"type": map[string]any{"const": "url"}, "url": map[string]any{"type": "string", "minLength": 1}}},
+		map[string]any{
+			"required": []string{"url"},
+			"properties": map[string]any{
+				"type": map[string]any{"const": "url"},
+				"url":  map[string]any{"type": "string", "minLength": 1},
+			},
+		},
 	}}}, Fields: []fields.Field[source]{
-		{Name: "type", Type: fields.Enum("base64", "url", "file").Only("base64", "url"), Required: true, Doc: "base64 or url; file is refused", Set: func(s *source, v fields.Value) error {
-			if s.kind = v.String(); s.kind == "file" {
-				return chat.Unsupportedf(v.Path, "files are not kept here: send the image as base64")
-			}
-			return nil
-		}},
-		{Name: "media_type", Type: fields.Enum("image/jpeg", "image/png", "image/gif", "image/webp"), Doc: "with base64", Set: func(s *source, v fields.Value) error {
-			s.mime = v.String()
-			return nil
-		}},
-		{Name: "data", Type: fields.Base64(), Doc: "with base64", Set: func(s *source, v fields.Value) error { s.data = v.String(); return nil }},
-		{Name: "url", Type: fields.String(), Doc: "with url", Set: func(s *source, v fields.Value) error { s.url = v.String(); return nil }},
+		{
+			Name:     "type",
+			Type:     fields.Enum("base64", "url", "file").Only("base64", "url"),
+			Required: true,
+			Doc:      "base64 or url; file is refused",
+			Set: func(s *source, v fields.Value) error {
+				if s.kind = v.String(); s.kind == "file" {
+					return chat.Unsupportedf(v.Path, "files are not kept here: send the image as base64")
+				}
+				return nil
+			},
+		},
+		{
+			Name: "media_type",
+			Type: fields.Enum("image/jpeg", "image/png", "image/gif", "image/webp"),
+			Doc:  "with base64",
+			Set: func(s *source, v fields.Value) error {
+				s.mime = v.String()
+				return nil
+			},
+		},
+		{
+			Name: "data",
+			Type: fields.Base64(),
+			Doc:  "with base64",
+			Set:  func(s *source, v fields.Value) error { s.data = v.String(); return nil },
+		},
+		{
+			Name: "url",
+			Type: fields.String(),
+			Doc:  "with url",
+			Set:  func(s *source, v fields.Value) error { s.url = v.String(); return nil },
+		},
 		{Name: "file_id", Use: fields.Refused, Doc: "files are not kept here"},
 	}}
 )
 
 // The blocks of each place, for the documents.
 var (
-	userContent      = &fields.OneOf{Name: "user content", Of: []fields.ObjectTable{textTable, imageTable, toolResultTable}}
-	assistantContent = &fields.OneOf{Name: "assistant content", Of: []fields.ObjectTable{textTable, thinkingBlockTable, redactedTable, toolUseTable}}
-	systemContent    = &fields.OneOf{Name: "system content", Of: []fields.ObjectTable{textTable, additionTable, removalTable}}
-	resultContent    = &fields.OneOf{Name: "result content", Of: []fields.ObjectTable{textTable, imageTable, referenceTable}}
-	anyContent       = &fields.OneOf{Name: "content block", Of: []fields.ObjectTable{userContent, assistantContent, systemContent}}
+	userContent = &fields.OneOf{
+		Name: "user content",
+		Of:   []fields.ObjectTable{textTable, imageTable, toolResultTable},
+	}
+	assistantContent = &fields.OneOf{
+		Name: "assistant content",
+		Of:   []fields.ObjectTable{textTable, thinkingBlockTable, redactedTable, toolUseTable},
+	}
+	systemContent = &fields.OneOf{
+		Name: "system content",
+		Of:   []fields.ObjectTable{textTable, additionTable, removalTable},
+	}
+	resultContent = &fields.OneOf{
+		Name: "result content",
+		Of:   []fields.ObjectTable{textTable, imageTable, referenceTable},
+	}
+	anyContent = &fields.OneOf{
+		Name: "content block",
+		Of:   []fields.ObjectTable{userContent, assistantContent, systemContent},
+	}
 )
 
 // A place is where blocks stand: which types may be there.
@@ -239,10 +376,19 @@ type place map[string]*fields.Table[block]
 
 var (
 	inUser      = place{"text": textTable, "image": imageTable, "tool_result": toolResultTable}
-	inAssistant = place{"text": textTable, "thinking": thinkingBlockTable, "redacted_thinking": redactedTable, "tool_use": toolUseTable}
-	inSystem    = place{"text": textTable}
-	inMessage   = place{"text": textTable, "tool_addition": additionTable, "tool_removal": removalTable} // of the system
-	inResult    = place{"text": textTable, "image": imageTable, "tool_reference": referenceTable}
+	inAssistant = place{
+		"text":              textTable,
+		"thinking":          thinkingBlockTable,
+		"redacted_thinking": redactedTable,
+		"tool_use":          toolUseTable,
+	}
+	inSystem  = place{"text": textTable}
+	inMessage = place{
+		"text":          textTable,
+		"tool_addition": additionTable,
+		"tool_removal":  removalTable,
+	} // of the system
+	inResult = place{"text": textTable, "image": imageTable, "tool_reference": referenceTable}
 )
 
 func placeOf(role string) place {
@@ -291,7 +437,9 @@ func (p place) read(v fields.Value) (block, error) {
 	switch {
 	case refused:
 		return b, chat.Unsupportedf(v.Path, "%s blocks are not supported: %s", b.kind, hint)
-	case strings.HasPrefix(b.kind, "server_tool_use"), strings.HasPrefix(b.kind, "mcp_"), strings.HasSuffix(b.kind, "_tool_result"):
+	case strings.HasPrefix(b.kind, "server_tool_use"),
+		strings.HasPrefix(b.kind, "mcp_"),
+		strings.HasSuffix(b.kind, "_tool_result"):
 		return b, chat.Unsupportedf(v.Path, "%s blocks are not supported: this server runs no tools", b.kind)
 	case inMessage[b.kind] != nil:
 		return b, chat.Invalidf(v.Path, "`%s` blocks can only be in `system` messages", b.kind)
@@ -432,7 +580,10 @@ func (c *conversation) message(m *turn, i, lastUser int) error {
 	switch m.role {
 	case "user":
 		if len(blocks) == 0 {
-			return chat.Invalidf(field, "all messages must have non-empty content except for the optional final assistant message")
+			return chat.Invalidf(
+				field,
+				"all messages must have non-empty content except for the optional final assistant message",
+			)
 		}
 		return c.user(field, blocks)
 	case "assistant":
@@ -474,7 +625,11 @@ func (c *conversation) user(field string, blocks []block) error {
 func (c *conversation) result(field string, b *block) error {
 	i := slices.Index(c.open, b.id)
 	if i < 0 {
-		return chat.Invalidf(b.path, "unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must have a corresponding `tool_use` block in the previous message, and comes before other content", b.id)
+		return chat.Invalidf(
+			b.path,
+			"unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must have a corresponding `tool_use` block in the previous message, and comes before other content",
+			b.id,
+		)
 	}
 	c.open = slices.Delete(c.open, i, i+1)
 	m := chat.Message{Role: chat.ToolRole, CallID: b.id, IsError: b.isError, Field: b.path}
@@ -508,8 +663,11 @@ func (c *conversation) answered() error {
 	if len(c.open) == 0 {
 		return nil
 	}
-	return chat.Invalidf(c.openAt, "`tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message",
-		strings.Join(c.open, ", "))
+	return chat.Invalidf(
+		c.openAt,
+		"`tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message",
+		strings.Join(c.open, ", "),
+	)
 }
 
 func (c *conversation) assistant(field string, blocks []block) error {

@@ -28,7 +28,8 @@ type amount struct {
 
 var contextTable = &fields.Table[request]{Name: "context management", Fields: []fields.Field[request]{
 	{
-		Name: "edits", Type: fields.List(fields.Object("edit")), Doc: "applied in this order; compact_20260112 is refused, since conversations are compacted by the client",
+		Name: "edits", Type: fields.List(fields.Object("edit")), Doc: "applied in this order; compact_20260112 is " +
+			"refused, since conversations are compacted by the client",
 		Set: func(q *request, v fields.Value) error {
 			for _, item := range v.Items() {
 				e, err := readEdit(item)
@@ -57,7 +58,10 @@ func readEdit(v fields.Value) (edit, error) {
 		e := edit{kind: k, keep: amount{"tool_uses", 3}, trigger: amount{"input_tokens", 100_000}}
 		return e, clearToolsTable.DecodeValue(v, &e)
 	case "compact_20260112":
-		return edit{}, chat.Unsupportedf(v.Path, "compact_20260112 is not supported: compact the conversation in the client")
+		return edit{}, chat.Unsupportedf(
+			v.Path,
+			"compact_20260112 is not supported: compact the conversation in the client",
+		)
 	case "":
 		return edit{}, chat.MissingField(v.Path + ".type")
 	default:
@@ -66,11 +70,22 @@ func readEdit(v fields.Value) (edit, error) {
 }
 
 var amountTable = &fields.Table[amount]{Name: "amount", Fields: []fields.Field[amount]{
-	{Name: "type", Type: fields.Enum("input_tokens", "tool_uses", "thinking_turns", "all"), Required: true, Doc: "of what", Set: func(a *amount, v fields.Value) error {
-		a.kind = v.String()
-		return nil
-	}},
-	{Name: "value", Type: fields.Int(0, unlimited), Doc: "how many; not with the type all", Set: func(a *amount, v fields.Value) error { a.n = v.Int(); return nil }},
+	{
+		Name:     "type",
+		Type:     fields.Enum("input_tokens", "tool_uses", "thinking_turns", "all"),
+		Required: true,
+		Doc:      "of what",
+		Set: func(a *amount, v fields.Value) error {
+			a.kind = v.String()
+			return nil
+		},
+	},
+	{
+		Name: "value",
+		Type: fields.Int(0, unlimited),
+		Doc:  "how many; not with the type all",
+		Set:  func(a *amount, v fields.Value) error { a.n = v.Int(); return nil },
+	},
 }}
 
 func readAmount(v fields.Value, to *amount, kinds ...string) error {
@@ -94,9 +109,20 @@ var editKinds = &fields.OneOf{Name: "edit", Of: []fields.ObjectTable{clearThinki
 func amountOf(kinds ...string) fields.Type {
 	var list []any
 	for _, k := range kinds {
-		form := map[string]any{"required": []string{"value"}, "properties": map[string]any{"type": map[string]any{"const": k}, "value": map[string]any{"type": "integer"}}}
+		form := map[string]any{
+			"required": []string{"value"},
+			"properties": map[string]any{
+				"type":  map[string]any{"const": k},
+				"value": map[string]any{"type": "integer"},
+			},
+		}
 		if k == "all" {
-			form = map[string]any{"properties": map[string]any{"type": map[string]any{"const": k}, "value": map[string]any{"type": "null"}}}
+			form = map[string]any{
+				"properties": map[string]any{
+					"type":  map[string]any{"const": k},
+					"value": map[string]any{"type": "null"},
+				},
+			}
 		}
 		list = append(list, form)
 	}
@@ -105,39 +131,69 @@ func amountOf(kinds ...string) fields.Type {
 
 var clearThinkingTable = &fields.Table[edit]{Name: clearThinking, Fields: []fields.Field[edit]{
 	{Name: "type", Type: fields.Enum(clearThinking), Required: true, Doc: "leaves out the reasoning of earlier turns"},
-	{Name: "keep", Type: fields.Enum("all").Or(amountOf("thinking_turns", "all")), Doc: "turns whose reasoning stays, counted from the end: `all`, or a number of thinking_turns. Not given: 1", Set: func(e *edit, v fields.Value) error {
-		if v.Kind() == "string" {
-			e.keep = amount{"all", -1}
-			return nil
-		}
-		return readAmount(v, &e.keep, "thinking_turns", "all")
-	}},
+	{
+		Name: "keep",
+		Type: fields.Enum("all").Or(amountOf("thinking_turns", "all")),
+		Doc:  "turns whose reasoning stays, counted from the end: `all`, or a number of thinking_turns. Not given: 1",
+		Set: func(e *edit, v fields.Value) error {
+			if v.Kind() == "string" {
+				e.keep = amount{"all", -1}
+				return nil
+			}
+			return readAmount(v, &e.keep, "thinking_turns", "all")
+		},
+	},
 }}
 
 var clearToolsTable = &fields.Table[edit]{Name: clearTools, Fields: []fields.Field[edit]{
 	{Name: "type", Type: fields.Enum(clearTools), Required: true, Doc: "leaves out old results of tools"},
-	{Name: "trigger", Type: amountOf("input_tokens", "tool_uses"), Doc: "from how many input_tokens or tool_uses on. Not given: 100000 input_tokens", Set: func(e *edit, v fields.Value) error {
-		return readAmount(v, &e.trigger, "input_tokens", "tool_uses")
-	}},
-	{Name: "keep", Type: amountOf("tool_uses"), Doc: "tool_uses whose results stay, counted from the end. Not given: 3", Set: func(e *edit, v fields.Value) error {
-		return readAmount(v, &e.keep, "tool_uses")
-	}},
-	{Name: "clear_at_least", Type: amountOf("input_tokens"), Doc: "input_tokens that must become free, else nothing is left out", Set: func(e *edit, v fields.Value) error {
-		return readAmount(v, &e.atLeast, "input_tokens")
-	}},
-	{Name: "exclude_tools", Type: fields.List(fields.String()), Doc: "tools whose results stay", Set: func(e *edit, v fields.Value) error {
-		e.exclude = v.Strings()
-		return nil
-	}},
-	{Name: "clear_tool_inputs", Type: fields.Bool().Or(fields.List(fields.String())), Doc: "leave out the inputs of these calls, too: of all tools or of those named", Set: func(e *edit, v fields.Value) error {
-		if v.Kind() == "boolean" {
-			e.inputs = v.Bool()
+	{
+		Name: "trigger",
+		Type: amountOf("input_tokens", "tool_uses"),
+		Doc:  "from how many input_tokens or tool_uses on. Not given: 100000 input_tokens",
+		Set: func(e *edit, v fields.Value) error {
+			return readAmount(v, &e.trigger, "input_tokens", "tool_uses")
+		},
+	},
+	{
+		Name: "keep",
+		Type: amountOf("tool_uses"),
+		Doc:  "tool_uses whose results stay, counted from the end. Not given: 3",
+		Set: func(e *edit, v fields.Value) error {
+			return readAmount(v, &e.keep, "tool_uses")
+		},
+	},
+	{
+		Name: "clear_at_least",
+		Type: amountOf("input_tokens"),
+		Doc:  "input_tokens that must become free, else nothing is left out",
+		Set: func(e *edit, v fields.Value) error {
+			return readAmount(v, &e.atLeast, "input_tokens")
+		},
+	},
+	{
+		Name: "exclude_tools",
+		Type: fields.List(fields.String()),
+		Doc:  "tools whose results stay",
+		Set: func(e *edit, v fields.Value) error {
+			e.exclude = v.Strings()
 			return nil
-		}
-		e.only = v.Strings()
-		e.inputs = len(e.only) > 0
-		return nil
-	}},
+		},
+	},
+	{
+		Name: "clear_tool_inputs",
+		Type: fields.Bool().Or(fields.List(fields.String())),
+		Doc:  "leave out the inputs of these calls, too: of all tools or of those named",
+		Set: func(e *edit, v fields.Value) error {
+			if v.Kind() == "boolean" {
+				e.inputs = v.Bool()
+				return nil
+			}
+			e.only = v.Strings()
+			e.inputs = len(e.only) > 0
+			return nil
+		},
+	},
 }}
 
 // contextAnswer tells what was left out.

@@ -208,7 +208,10 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) e
 		delta, ok := a.stream.Next()
 		switch {
 		case !ok:
-			delta = chat.Delta{Kind: chat.Done, Err: &chat.Error{Kind: chat.Internal, Msg: "the stream ended without its last piece"}}
+			delta = chat.Delta{
+				Kind: chat.Done,
+				Err:  &chat.Error{Kind: chat.Internal, Msg: "the stream ended without its last piece"},
+			}
 			fallthrough
 		case delta.Kind == chat.Done:
 			quiet()
@@ -221,7 +224,15 @@ func (d *dialect) events(w http.ResponseWriter, r *http.Request, req *request) e
 			begin()
 			b.last()
 			reason, sequence := a.stopReason(delta.Usage)
-			b.send("message_delta", endEvent{Type: "message_delta", Delta: endDelta{StopReason: reason, StopSeq: sequence}, Context: a.edited, Usage: a.usage(delta.Usage)})
+			b.send(
+				"message_delta",
+				endEvent{
+					Type:    "message_delta",
+					Delta:   endDelta{StopReason: reason, StopSeq: sequence},
+					Context: a.edited,
+					Usage:   a.usage(delta.Usage),
+				},
+			)
 			b.send("message_stop", plainEvent{"message_stop"})
 			return b.gone()
 		case delta.Kind == chat.Finish:

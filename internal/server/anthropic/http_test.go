@@ -196,8 +196,20 @@ func TestErrorsOutsideRoutes(t *testing.T) {
 	wantError(t, w.Post(t, "/v1/messages/batches", hi, key...), 404, "not_found_error")
 	wantError(t, w.Do(t, "GET", "/v1/nothing", "", key...), 404, "not_found_error")
 	wantError(t, w.Do(t, "GET", "/v1/models/nobody", "", key...), 404, "not_found_error", "nobody")
-	wantError(t, w.Post(t, "/v1/messages/count_tokens", hi, key...), 400, "invalid_request_error", "max_tokens: Extra inputs")
-	wantError(t, w.Do(t, "POST", "/v1/messages", hi, append([]string{"Host", "evil.example"}, key...)...), 403, "permission_error", "evil.example")
+	wantError(
+		t,
+		w.Post(t, "/v1/messages/count_tokens", hi, key...),
+		400,
+		"invalid_request_error",
+		"max_tokens: Extra inputs",
+	)
+	wantError(
+		t,
+		w.Do(t, "POST", "/v1/messages", hi, append([]string{"Host", "evil.example"}, key...)...),
+		403,
+		"permission_error",
+		"evil.example",
+	)
 	for _, h := range [][]string{{"x-api-key", "key-1"}, {"Authorization", "Bearer key-1"}} {
 		if r := post(hi, h...); r.Status != 200 || r.Header.Get("Request-Id") == "" {
 			t.Errorf("%v: %d %s", h, r.Status, r.Body)
@@ -215,7 +227,13 @@ func TestTooLongPrompt(t *testing.T) {
 	w := newWorld(t, servertest.Options{Model: func(o *model.Options) { o.Context = 512 }})
 	long := with(hi, `"messages":[{"role":"user","content":"`+strings.Repeat("x", 1000)+`"}]`)
 	for _, members := range []string{`"stream":false`, `"stream":true`} {
-		wantError(t, w.Post(t, "/v1/messages", with(long, members)), 400, "invalid_request_error", "prompt is too long: 1019 tokens > 512 maximum")
+		wantError(
+			t,
+			w.Post(t, "/v1/messages", with(long, members)),
+			400,
+			"invalid_request_error",
+			"prompt is too long: 1019 tokens > 512 maximum",
+		)
 	}
 }
 
@@ -283,10 +301,16 @@ func waitFor(t *testing.T, ok func() bool) {
 // TestStreamComesAsItIsMade reads pieces while the model still writes, and leaves: the model stops.
 func TestStreamComesAsItIsMade(t *testing.T) {
 	w := newWorld(t, servertest.Options{Script: func(string) string {
-		return "<think>\nhm\n</think>\n\nLook: " + servertest.ToolCall("f", `{"text": "`+strings.Repeat("word ", 2000)+`"}`)
+		return "<think>\nhm\n</think>\n\nLook: " + servertest.ToolCall(
+			"f",
+			`{"text": "`+strings.Repeat("word ", 2000)+`"}`,
+		)
 	}})
 	w.Backend.SetDelay(time.Millisecond)
-	body := with(hi, `"stream":true,"max_tokens":9000,"tools":[{"name":"f","input_schema":{"type":"object","properties":{"text":{"type":"string"}}}}]`)
+	body := with(
+		hi,
+		`"stream":true,"max_tokens":9000,"tools":[{"name":"f","input_schema":{"type":"object","properties":{"text":{"type":"string"}}}}]`,
+	)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, "POST", w.URL+"/v1/messages", strings.NewReader(body))
@@ -304,7 +328,8 @@ func TestStreamComesAsItIsMade(t *testing.T) {
 			}
 		}
 	}
-	if kinds["thinking_delta"] == 0 || kinds["signature_delta"] != 1 || kinds["text_delta"] < 3 || kinds["input_json_delta"] < 20 {
+	if kinds["thinking_delta"] == 0 || kinds["signature_delta"] != 1 || kinds["text_delta"] < 3 ||
+		kinds["input_json_delta"] < 20 {
 		t.Fatalf("%v %v", kinds, lines.Err())
 	}
 	if steps := w.Backend.Steps(); steps > 5000 {
@@ -325,7 +350,13 @@ func TestStreamComesAsItIsMade(t *testing.T) {
 
 // TestFailureAnywhere cuts a stream behind every token of reasoning, text and calls.
 func TestFailureAnywhere(t *testing.T) {
-	answer := "<think>\nhm\n</think>\n\nLook:\n" + servertest.ToolCall("f", `{"a": "b"}`) + "\n" + servertest.ToolCall("f", `{}`)
+	answer := "<think>\nhm\n</think>\n\nLook:\n" + servertest.ToolCall(
+		"f",
+		`{"a": "b"}`,
+	) + "\n" + servertest.ToolCall(
+		"f",
+		`{}`,
+	)
 	w := newWorld(t, servertest.Options{Script: func(string) string { return answer }})
 	body := with(hi, `"stream":true,"tools":[{"name":"f","input_schema":{"type":"object"}}]`)
 	whole := w.Post(t, "/v1/messages", body).Events(t)
@@ -350,7 +381,8 @@ func TestFailureAnywhere(t *testing.T) {
 		}
 		events := r.Events(t)
 		rebuild(t, events)
-		if last := events[len(events)-1]; last.Name != "error" || !strings.Contains(last.Data, `"api_error"`) || strings.Contains(last.Data, "scripted") {
+		if last := events[len(events)-1]; last.Name != "error" || !strings.Contains(last.Data, `"api_error"`) ||
+			strings.Contains(last.Data, "scripted") {
 			t.Fatalf("failure after %d tokens: ends in %+v", n, last)
 		}
 		if got := names(events); got[0] != "message_start" || got[1] != "ping" {
@@ -363,7 +395,10 @@ func TestFailureAnywhere(t *testing.T) {
 // it came from the cache or from a request that runs beside.
 func TestStartSaysTheInput(t *testing.T) {
 	w := newWorld(t, servertest.Options{})
-	body := `{"model":"scripted","max_tokens":50,"stream":true,"system":[{"type":"text","text":"` + strings.Repeat("Know this. ", 60) +
+	body := `{"model":"scripted","max_tokens":50,"stream":true,"system":[{"type":"text","text":"` + strings.Repeat(
+		"Know this. ",
+		60,
+	) +
 		`"%s}],"messages":[{"role":"user","content":"Hi"}]}`
 	for _, c := range []struct {
 		mark   string
@@ -475,7 +510,8 @@ func TestModels(t *testing.T) {
 		m := get(c.query).JSON(t)
 		first, _ := m["first_id"].(string)
 		last, _ := m["last_id"].(string)
-		if data := m["data"].([]any); len(data) != c.n || first != c.first || last != c.last || m["has_more"] != c.more {
+		if data := m["data"].([]any); len(data) != c.n || first != c.first || last != c.last ||
+			m["has_more"] != c.more {
 			t.Errorf("%s: %d from %q to %q, more %v", c.query, len(data), first, last, m["has_more"])
 		}
 	}
@@ -483,10 +519,23 @@ func TestModels(t *testing.T) {
 		wantError(t, get(q), 400, "invalid_request_error")
 	}
 	one := get("/m03").JSON(t)
-	if one["id"] != "m03" || one["type"] != "model" || one["created_at"] != "2023-11-14T22:13:20Z" || one["lifecycle"] != "active" {
+	if one["id"] != "m03" || one["type"] != "model" || one["created_at"] != "2023-11-14T22:13:20Z" ||
+		one["lifecycle"] != "active" {
 		t.Errorf("%v", one)
 	}
-	want := []string{"capabilities", "created_at", "deprecated_at", "display_name", "id", "lifecycle", "line", "max_input_tokens", "max_tokens", "retires_at", "type"}
+	want := []string{
+		"capabilities",
+		"created_at",
+		"deprecated_at",
+		"display_name",
+		"id",
+		"lifecycle",
+		"line",
+		"max_input_tokens",
+		"max_tokens",
+		"retires_at",
+		"type",
+	}
 	if got := sortedKeys(one); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("fields %v", got)
 	}
@@ -497,9 +546,17 @@ func TestModels(t *testing.T) {
 
 // TestModelThatDoesNotThink: reasoning that is demanded is refused, reasoning that may be is not.
 func TestModelThatDoesNotThink(t *testing.T) {
-	const template = "{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{%- endfor %}{{- '<|im_start|>assistant\\n' }}"
+	const template = "{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' " +
+		"}}{%- endfor %}{{- '<|im_start|>assistant\\n' }}"
 	w := newWorld(t, servertest.Options{Checkpoint: servertest.Checkpoint{Template: template, Visible: []string{}}})
-	wantError(t, w.Post(t, "/v1/messages", with(hi, `"thinking":{"type":"enabled","budget_tokens":1024}`)), 400, "invalid_request_error", "thinking: ", "does not think")
+	wantError(
+		t,
+		w.Post(t, "/v1/messages", with(hi, `"thinking":{"type":"enabled","budget_tokens":1024}`)),
+		400,
+		"invalid_request_error",
+		"thinking: ",
+		"does not think",
+	)
 	for _, m := range []string{`"thinking":{"type":"adaptive"},"output_config":{"effort":"high"}`, `"thinking":{"type":"disabled"}`, `"output_config":{"effort":"low"}`} {
 		if r := w.Post(t, "/v1/messages", with(hi, m)); r.Status != 200 {
 			t.Errorf("%s: %d %s", m, r.Status, r.Body)
@@ -540,8 +597,15 @@ func TestSameTokens(t *testing.T) {
 func TestInterleavedBudget(t *testing.T) {
 	w := newWorld(t, servertest.Options{})
 	body := with(hi, `"thinking":{"type":"enabled","budget_tokens":2000}`)
-	wantError(t, w.Post(t, "/v1/messages", body), 400, "invalid_request_error", "max_tokens: 2000 must be greater than thinking.budget_tokens, 2000")
-	for _, beta := range []string{"interleaved-thinking-2025-05-14", "files-api-2025-04-14, interleaved-thinking-2025-05-14"} {
+	wantError(
+		t,
+		w.Post(t, "/v1/messages", body),
+		400,
+		"invalid_request_error",
+		"max_tokens: 2000 must be greater than thinking.budget_tokens, 2000",
+	)
+	for _, beta := range []string{"interleaved-thinking-2025-05-14", "files-api-2025-04-14, " +
+		"interleaved-thinking-2025-05-14"} {
 		if r := w.Post(t, "/v1/messages", body, "anthropic-beta", beta); r.Status != 200 {
 			t.Errorf("%s: %d %s", beta, r.Status, r.Body)
 		}

@@ -95,7 +95,8 @@ func TestPings(t *testing.T) {
 		func(e *server.Env) server.Dialect { return &dialect{e, 5 * time.Millisecond} },
 	}})
 	w.Backend.SetDelay(40 * time.Millisecond)
-	events := w.Post(t, "/v1/messages", `{"model":"scripted","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`).Events(t)
+	events := w.Post(t, "/v1/messages", `{"model":"scripted","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`).
+		Events(t)
 	pings := 0
 	for _, e := range events {
 		if e.Name == "ping" {

@@ -16,7 +16,11 @@ var listQuery = []server.Parameter{
 	{Name: "limit", Type: fields.Int(1, 1000), Doc: "models on a page. Not given: 20"},
 	{Name: "after_id", Type: fields.String(), Doc: "begin behind this model"},
 	{Name: "before_id", Type: fields.String(), Doc: "end before this model"},
-	{Name: "lifecycle", Type: fields.Enum("active", "deprecated", "retired"), Doc: "models of these states only, also as lifecycle[]; all here are active"},
+	{
+		Name: "lifecycle",
+		Type: fields.Enum("active", "deprecated", "retired"),
+		Doc:  "models of these states only, also as lifecycle[]; all here are active",
+	},
 }
 
 // modelBody is a model in the vendor's shape. What is null is not known before the model is loaded.
@@ -39,7 +43,13 @@ func newModel(s chat.Spec) modelBody {
 	if t.IsZero() {
 		t = time.Unix(0, 0)
 	}
-	return modelBody{Type: "model", ID: s.Name, Display: s.Name, Created: t.UTC().Format(time.RFC3339), Lifecycle: "active"}
+	return modelBody{
+		Type:      "model",
+		ID:        s.Name,
+		Display:   s.Name,
+		Created:   t.UTC().Format(time.RFC3339),
+		Lifecycle: "active",
+	}
 }
 
 type listBody struct {

@@ -25,39 +25,82 @@ const namePattern = `^[a-zA-Z0-9_-]{1,128}$`
 var toolName = regexp.MustCompile(namePattern)
 
 var toolTable = &fields.Table[tool]{Name: "tool", Fields: []fields.Field[tool]{
-	{Name: "type", Type: fields.Enum("custom"), Doc: "custom. Tools that the vendor's servers run, and those whose schemas it defines, are refused by name"},
-	{Name: "name", Type: fields.String().Pattern(namePattern), Required: true, Doc: "1 to 128 letters, digits, _ and -", Set: func(t *tool, v fields.Value) error {
-		t.t.Name = v.String()
-		if !toolName.MatchString(t.t.Name) {
-			return chat.Invalidf(v.Path, "%q: want 1 to 128 letters, digits, _ and -", clip(t.t.Name))
-		}
-		return nil
-	}},
-	{Name: "description", Type: fields.String(), Doc: "what it does", Set: func(t *tool, v fields.Value) error { t.t.Description = v.String(); return nil }},
-	{Name: "input_schema", Type: fields.Object("JSON Schema").Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "object"}}}), Required: true, Doc: "JSON Schema of the input, of type object", Set: func(t *tool, v fields.Value) (err error) {
-		if kind, ok := v.Get("type"); !ok || kind.String() != "object" {
-			return chat.Invalidf(v.Path+".type", `want "object"`)
-		}
-		t.t.Parameters, err = v.Schema()
-		return err
-	}},
-	{Name: "input_examples", Type: fields.List(fields.Object("input")), Doc: "inputs that the model is shown behind the description", Set: func(t *tool, v fields.Value) error {
-		for _, e := range v.Items() {
-			t.examples = append(t.examples, compact(e.Raw))
-		}
-		return nil
-	}},
-	{Name: "defer_loading", Type: fields.Bool(), Doc: "the model is shown the tool only from a tool_reference or a tool_addition on, at that place: the prompt before it stays as it was", Set: func(t *tool, v fields.Value) error {
-		t.deferred = v.Bool()
-		return nil
-	}},
+	{
+		Name: "type",
+		Type: fields.Enum("custom"),
+		Doc:  "custom. Tools that the vendor's servers run, and those whose schemas it defines, are refused by name",
+	},
+	{
+		Name:     "name",
+		Type:     fields.String().Pattern(namePattern),
+		Required: true,
+		Doc:      "1 to 128 letters, digits, _ and -",
+		Set: func(t *tool, v fields.Value) error {
+			t.t.Name = v.String()
+			if !toolName.MatchString(t.t.Name) {
+				return chat.Invalidf(v.Path, "%q: want 1 to 128 letters, digits, _ and -", clip(t.t.Name))
+			}
+			return nil
+		},
+	},
+	{
+		Name: "description",
+		Type: fields.String(),
+		Doc:  "what it does",
+		Set:  func(t *tool, v fields.Value) error { t.t.Description = v.String(); return nil },
+	},
+	{
+		Name: "input_schema",
+		Type: fields.Object("JSON Schema").
+			Where(map[string]any{"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"const": "object"}}}),
+		Required: true,
+		Doc:      "JSON Schema of the input, of type object",
+		Set: func(t *tool, v fields.Value) (err error) {
+			if kind, ok := v.Get("type"); !ok || kind.String() != "object" {
+				return chat.Invalidf(v.Path+".type", `want "object"`)
+			}
+			t.t.Parameters, err = v.Schema()
+			return err
+		},
+	},
+	{
+		Name: "input_examples",
+		Type: fields.List(fields.Object("input")),
+		Doc:  "inputs that the model is shown behind the description",
+		Set: func(t *tool, v fields.Value) error {
+			for _, e := range v.Items() {
+				t.examples = append(t.examples, compact(e.Raw))
+			}
+			return nil
+		},
+	},
+	{
+		Name: "defer_loading",
+		Type: fields.Bool(),
+		Doc: "the model is shown the tool only from a tool_reference or a tool_addition on, at that place: the " +
+			"prompt before it stays as it was",
+		Set: func(t *tool, v fields.Value) error {
+			t.deferred = v.Bool()
+			return nil
+		},
+	},
 	cacheField(func(t *tool) { t.marked = true }),
 	{Name: "eager_input_streaming", Type: fields.Bool(), Doc: "accepted: inputs are always streamed as they come"},
-	{Name: "strict", Type: fields.Bool(), Doc: "inputs fit the schema, or there is no call; a schema that cannot be enforced exactly is refused", Set: func(t *tool, v fields.Value) error {
-		t.t.Strict, t.t.StrictField = v.Bool(), v.Path
-		return nil
-	}},
-	{Name: "allowed_callers", Use: fields.Refused, Allow: []string{`["direct"]`, "[]"}, Doc: "tools are called by the model alone"},
+	{
+		Name: "strict",
+		Type: fields.Bool(),
+		Doc:  "inputs fit the schema, or there is no call; a schema that cannot be enforced exactly is refused",
+		Set: func(t *tool, v fields.Value) error {
+			t.t.Strict, t.t.StrictField = v.Bool(), v.Path
+			return nil
+		},
+	},
+	{
+		Name:  "allowed_callers",
+		Use:   fields.Refused,
+		Allow: []string{`["direct"]`, "[]"},
+		Doc:   "tools are called by the model alone",
+	},
 }}
 
 // A toolbox holds the tools of a request: those declared in tools, and those that messages define.
@@ -70,7 +113,12 @@ type toolbox struct {
 // declare adds a tool.
 func (b *toolbox) declare(v fields.Value) error {
 	if kind, ok := v.Get("type"); ok && kind.Kind() == "string" && kind.String() != "custom" {
-		return chat.Unsupportedf(v.Path, "tools of type %q are not supported: this server runs no tools and knows the vendor's own by no schema; declare it with a name and an input_schema", clip(kind.String()))
+		return chat.Unsupportedf(
+			v.Path,
+			"tools of type %q are not supported: this server runs no tools and knows the vendor's own by no schema; "+
+				"declare it with a name and an input_schema",
+			clip(kind.String()),
+		)
 	}
 	var t tool
 	if err := toolTable.DecodeValue(v, &t); err != nil {
@@ -158,17 +206,46 @@ type change struct {
 }
 
 var changeTable = &fields.Table[change]{Name: "tool change", Where: []map[string]any{{"anyOf": []any{
-	map[string]any{"required": []string{"name"}, "properties": map[string]any{"type": map[string]any{"const": "tool_reference"}, "name": map[string]any{"type": "string", "minLength": 1}}},
-	map[string]any{"required": []string{"definition"}, "properties": map[string]any{"type": map[string]any{"const": "tool_definition"}, "definition": map[string]any{"type": "object"}}},
+	map[string]any{
+		"required": []string{"name"},
+		"properties": map[string]any{
+			"type": map[string]any{"const": "tool_reference"},
+			"name": map[string]any{"type": "string", "minLength": 1},
+		},
+	},
+	map[string]any{
+		"required": []string{"definition"},
+		"properties": map[string]any{
+			"type":       map[string]any{"const": "tool_definition"},
+			"definition": map[string]any{"type": "object"},
+		},
+	},
 }}}, Fields: []fields.Field[change]{
-	{Name: "type", Type: fields.Enum("tool_reference", "tool_definition", "mcp_tool_reference", "mcp_toolset_reference").Only("tool_reference", "tool_definition"), Required: true, Doc: "tool_reference, or of an addition tool_definition; the others are refused", Set: func(c *change, v fields.Value) error {
-		if c.kind = v.String(); strings.HasPrefix(c.kind, "mcp_") {
-			return chat.Unsupportedf(v.Path, "this server calls no other servers")
-		}
-		return nil
-	}},
-	{Name: "name", Type: fields.String(), Doc: "of the tool that a tool_reference means", Set: func(c *change, v fields.Value) error { c.name = v.String(); return nil }},
-	{Name: "definition", Type: fields.Object("tool"), Doc: "of a tool_definition: as in tools", Set: func(c *change, v fields.Value) error { c.definition = v; return nil }},
+	{
+		Name: "type",
+		Type: fields.Enum("tool_reference", "tool_definition", "mcp_tool_reference", "mcp_toolset_reference").
+			Only("tool_reference", "tool_definition"),
+		Required: true,
+		Doc:      "tool_reference, or of an addition tool_definition; the others are refused",
+		Set: func(c *change, v fields.Value) error {
+			if c.kind = v.String(); strings.HasPrefix(c.kind, "mcp_") {
+				return chat.Unsupportedf(v.Path, "this server calls no other servers")
+			}
+			return nil
+		},
+	},
+	{
+		Name: "name",
+		Type: fields.String(),
+		Doc:  "of the tool that a tool_reference means",
+		Set:  func(c *change, v fields.Value) error { c.name = v.String(); return nil },
+	},
+	{
+		Name: "definition",
+		Type: fields.Object("tool"),
+		Doc:  "of a tool_definition: as in tools",
+		Set:  func(c *change, v fields.Value) error { c.definition = v; return nil },
+	},
 	{Name: "server_name", Use: fields.Refused, Doc: "this server calls no other servers"},
 }}
 

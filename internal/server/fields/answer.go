@@ -37,7 +37,8 @@ var (
 	rawType  = reflect.TypeFor[json.RawMessage]()
 )
 
-// EventSchema is the JSON Schema of a server-sent event whose data is JSON text of v's type, or one of the literals in v.
+// EventSchema is the JSON Schema of a server-sent event whose data is JSON text of v's type, or one of the literals in
+// v.
 func EventSchema(v any) map[string]any {
 	data := map[string]any{"type": "string", "contentMediaType": "application/json", "contentSchema": AnswerSchema(v)}
 	forms := []any{data}
@@ -51,7 +52,11 @@ func EventSchema(v any) map[string]any {
 	if len(forms) > 1 {
 		data = map[string]any{"anyOf": forms}
 	}
-	return map[string]any{"type": "object", "required": []string{"data"}, "properties": map[string]any{"event": map[string]any{"type": "string"}, "data": data}}
+	return map[string]any{
+		"type":       "object",
+		"required":   []string{"data"},
+		"properties": map[string]any{"event": map[string]any{"type": "string"}, "data": data},
+	}
 }
 
 // schemer notes the structs that it is inside of: one inside itself is described as any object.

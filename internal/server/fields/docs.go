@@ -21,7 +21,14 @@ func (t *Table[T]) Rows() []Row {
 	rows := make([]Row, 0, len(t.Fields))
 	for i := range t.Fields {
 		f := &t.Fields[i]
-		row := Row{Name: f.Name, Type: f.Type.Text(), Use: f.Use.String(), Doc: f.Doc, Required: f.Required, Schema: f.Type.Schema()}
+		row := Row{
+			Name:     f.Name,
+			Type:     f.Type.Text(),
+			Use:      f.Use.String(),
+			Doc:      f.Doc,
+			Required: f.Required,
+			Schema:   f.Type.Schema(),
+		}
 		if len(f.Allow) > 0 {
 			row.Doc += " (accepted: " + strings.Join(f.Allow, ", ") + ")"
 		}

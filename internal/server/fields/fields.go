@@ -85,7 +85,11 @@ func (t *Table[T]) DecodeWithin(l Limits, body []byte, dst *T, notes *Notes) err
 	left := l.values()
 	for _, m := range members {
 		if left -= values(m.value.Raw, left); left < 0 {
-			return chat.Invalidf(m.value.Path, "the request has more than %d values together, most of them here", l.values())
+			return chat.Invalidf(
+				m.value.Path,
+				"the request has more than %d values together, most of them here",
+				l.values(),
+			)
 		}
 	}
 	return t.decode(v, members, dst)
@@ -203,11 +207,12 @@ func (t *Table[T]) nearest(name string) string {
 	return "; did you mean " + best + "?"
 }
 
-// Conclude is the request field, in every dialect, with which a client asks for chat.Request.Conclude, and ConcludeDoc its
-// document. Usage tells by the field baleen_concluded that it happened.
+// Conclude is the request field, in every dialect, with which a client asks for chat.Request.Conclude, and ConcludeDoc
+// its document. Usage tells by the field baleen_concluded that it happened.
 const (
 	Conclude    = "baleen_conclude"
-	ConcludeDoc = "Baleen's own: true asks a model again that only repeats a call although it got the result, and ends an answer that " +
+	ConcludeDoc = "Baleen's own: true asks a model again that only repeats a call although it got the result, and " +
+		"ends an answer that " +
 		"makes one call twice. The usage then has `baleen_concluded`, and X-Baleen-Notice, a header or the trailer of a stream, says why. " +
 		"Left out: as the server's --conclude says, which is off unless given"
 )
@@ -215,7 +220,8 @@ const (
 // Time is the request field, in every dialect, for chat.Request.Now, and TimeDoc its document.
 const (
 	Time    = "baleen_time"
-	TimeDoc = "Baleen's own: the time that the model's template prints where it prints one, such as 2026-01-02T15:04:05+01:00. " +
+	TimeDoc = "Baleen's own: the time that the model's template prints where it prints one, such as " +
+		"2026-01-02T15:04:05+01:00. " +
 		"The same request then has the same prompt on every day. Left out: when the request came"
 )
 
@@ -228,5 +234,6 @@ func SetTime(now *time.Time, v Value) (err error) {
 }
 
 // DefaultSampling ends the documents of temperature in every dialect: what counts where a request leaves it out.
-const DefaultSampling = "the setting under the model's name, else what its generation_config.json or GGUF keys general.sampling.* say, " +
+const DefaultSampling = "the setting under the model's name, else what its generation_config.json or GGUF keys " +
+	"general.sampling.* say, " +
 	"else what the makers of the base model recommend, else 0.7 with top_k 40, top_p 0.95 and min_p 0.05 (`baleen show` says which)"

@@ -19,17 +19,49 @@ type thing struct {
 }
 
 var innerTable = &Table[thing]{Name: "inner", IgnoreUnknown: true, Fields: []Field[thing]{
-	{Name: "n", Type: Int(0, 9), Doc: "a digit", Required: true, Set: func(t *thing, v Value) error { t.inner = v.Int(); return nil }},
+	{
+		Name:     "n",
+		Type:     Int(0, 9),
+		Doc:      "a digit",
+		Required: true,
+		Set:      func(t *thing, v Value) error { t.inner = v.Int(); return nil },
+	},
 }}
 
 var thingTable = &Table[thing]{Name: "thing", Fields: []Field[thing]{
-	{Name: "name", Type: Enum("whale", "seal"), Doc: "which | what", Required: true, Set: func(t *thing, v Value) error { t.name = v.String(); return nil }},
-	{Name: "size", Type: Int(1, 10), Doc: "how large", Set: func(t *thing, v Value) error { t.size = v.Int(); return nil }},
+	{
+		Name:     "name",
+		Type:     Enum("whale", "seal"),
+		Doc:      "which | what",
+		Required: true,
+		Set:      func(t *thing, v Value) error { t.name = v.String(); return nil },
+	},
+	{
+		Name: "size",
+		Type: Int(1, 10),
+		Doc:  "how large",
+		Set:  func(t *thing, v Value) error { t.size = v.Int(); return nil },
+	},
 	{Name: "seed", Type: Int(-(1 << 63), 1<<63), Doc: "any integer"},
 	{Name: "exact", Type: Int(-(1 << 53), 1<<53), Doc: "any that a float holds"},
-	{Name: "ratio", Type: Number(0, 1), Doc: "how much", Set: func(t *thing, v Value) error { t.ratio = v.Float(); return nil }},
-	{Name: "words", Type: String().Or(List(String()).Len(1, 2)), Doc: "said", Set: func(t *thing, v Value) error { t.words = v.Strings(); return nil }},
-	{Name: "inner", Type: Object("inner"), Doc: "inside", Set: func(t *thing, v Value) error { return innerTable.DecodeValue(v, t) }},
+	{
+		Name: "ratio",
+		Type: Number(0, 1),
+		Doc:  "how much",
+		Set:  func(t *thing, v Value) error { t.ratio = v.Float(); return nil },
+	},
+	{
+		Name: "words",
+		Type: String().Or(List(String()).Len(1, 2)),
+		Doc:  "said",
+		Set:  func(t *thing, v Value) error { t.words = v.Strings(); return nil },
+	},
+	{
+		Name: "inner",
+		Type: Object("inner"),
+		Doc:  "inside",
+		Set:  func(t *thing, v Value) error { return innerTable.DecodeValue(v, t) },
+	},
 	{Name: "off", Type: Bool(), Use: Refused, Allow: []string{"false", `["a", 1]`}, Doc: "cannot be"},
 	{Name: "tag", Type: String(), Use: Ignored, Doc: "nothing"},
 }}
@@ -111,7 +143,8 @@ func TestNotes(t *testing.T) {
 			v.Ignore("why")
 		}
 	}
-	if s := n.String(); !strings.HasPrefix(s, "[0] (why) and 2 alike, x[0] (why) and 2 alike, ") || !strings.HasSuffix(s, ", 72 more") {
+	if s := n.String(); !strings.HasPrefix(s, "[0] (why) and 2 alike, x[0] (why) and 2 alike, ") ||
+		!strings.HasSuffix(s, ", 72 more") {
 		t.Errorf("%q", s)
 	}
 }
@@ -177,7 +210,8 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 	s := Schema(thingTable)
-	if !reflect.DeepEqual(s["additionalProperties"], map[string]any{"type": "null"}) || len(s["properties"].(map[string]any)) != len(thingTable.Fields) {
+	if !reflect.DeepEqual(s["additionalProperties"], map[string]any{"type": "null"}) ||
+		len(s["properties"].(map[string]any)) != len(thingTable.Fields) {
 		t.Errorf("%v", s)
 	}
 }
@@ -258,7 +292,8 @@ func TestAnswerSchema(t *testing.T) {
 		t.Errorf("%s, %v\nwant %s", b, err, want)
 	}
 	events, err := json.Marshal(EventSchema(Either{inner{}, Literal("[DONE]")}))
-	if err != nil || !strings.Contains(string(events), `{"const":"[DONE]"}`) || !strings.Contains(string(events), `"contentMediaType":"application/json"`) {
+	if err != nil || !strings.Contains(string(events), `{"const":"[DONE]"}`) ||
+		!strings.Contains(string(events), `"contentMediaType":"application/json"`) {
 		t.Errorf("%s, %v", events, err)
 	}
 }

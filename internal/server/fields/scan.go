@@ -39,8 +39,8 @@ func (l Limits) values() int { return min(max(72*l.entries(), leastValues), most
 // Bytes bounds a text that is put together of parts that lie here already: more than any context's tokens stand for.
 func (l Limits) Bytes() int { return 128 * l.entries() }
 
-// each calls f for the elements of an array, or for the members of an object with their names as they are written, until
-// it returns false. raw must be valid JSON. What f gets are parts of raw.
+// each calls f for the elements of an array, or for the members of an object with their names as they are written,
+// until it returns false. raw must be valid JSON. What f gets are parts of raw.
 func each(raw []byte, f func(name, value []byte) bool) {
 	i := space(raw, 0)
 	if i == len(raw) || raw[i] != '[' && raw[i] != '{' {
@@ -174,8 +174,8 @@ func unquote(raw []byte) string {
 	return s
 }
 
-// Items returns an array's elements, none of another value. They are parts of its text: what is kept for longer than the
-// request must be copied.
+// Items returns an array's elements, none of another value. They are parts of its text: what is kept for longer than
+// the request must be copied.
 func (v Value) Items() []Value {
 	if v.Kind() != "array" {
 		return nil
@@ -220,7 +220,8 @@ func (v Value) Get(name string) (found Value, ok bool) {
 		return Value{}, false
 	}
 	each(v.Raw, func(n, value []byte) bool {
-		if len(n) == len(name)+2 && string(n[1:len(n)-1]) == name || bytes.IndexByte(n, '\\') >= 0 && unquote(n) == name {
+		if len(n) == len(name)+2 && string(n[1:len(n)-1]) == name ||
+			bytes.IndexByte(n, '\\') >= 0 && unquote(n) == name {
 			found, ok = Value{value, v.path(name), v.notes, v.limits}, true
 		}
 		return true

@@ -51,7 +51,8 @@ func FuzzScan(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		var want any
-		if !utf8.ValidString(s) || !json.Valid([]byte(s)) || json.Unmarshal([]byte(s), &want) != nil { // a number beyond float64
+		if !utf8.ValidString(s) || !json.Valid([]byte(s)) ||
+			json.Unmarshal([]byte(s), &want) != nil { // a number beyond float64
 			return
 		}
 		v := Value{Raw: json.RawMessage(strings.TrimSpace(s))}
@@ -76,8 +77,16 @@ type bounded struct {
 }
 
 var boundedTable = &Table[bounded]{Name: "bounded", Fields: []Field[bounded]{
-	{Name: "ids", Type: String().Or(List(String())).Or(List(Int(0, 9))), Set: func(b *bounded, v Value) error { b.ids = v.Int32s(); return nil }},
-	{Name: "words", Type: List(String()).Len(0, 3), Set: func(b *bounded, v Value) error { b.words = v.Strings(); return nil }},
+	{
+		Name: "ids",
+		Type: String().Or(List(String())).Or(List(Int(0, 9))),
+		Set:  func(b *bounded, v Value) error { b.ids = v.Int32s(); return nil },
+	},
+	{
+		Name: "words",
+		Type: List(String()).Len(0, 3),
+		Set:  func(b *bounded, v Value) error { b.words = v.Strings(); return nil },
+	},
 	{Name: "bias", Type: Object("bias"), Set: func(b *bounded, v Value) error {
 		return v.Members(func(string, Value) error { b.bias++; return nil })
 	}},

@@ -188,7 +188,11 @@ func KeepAlive(v Value) (*time.Duration, error) {
 	}
 	p, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, chat.Invalidf(v.Path, "%q is no duration: want seconds as a number, or a text such as 10m or 24h", text)
+		return nil, chat.Invalidf(
+			v.Path,
+			"%q is no duration: want seconds as a number, or a text such as 10m or 24h",
+			text,
+		)
 	}
 	return new(max(p, d)), nil
 }
@@ -459,9 +463,19 @@ func (t Type) notInteger(v Value) error {
 	case f != math.Trunc(f):
 		return chat.Invalidf(v.Path, "%s is not a whole number", v.short())
 	case math.Abs(f) < 1<<63 && f >= lo && f <= hi:
-		return chat.Invalidf(v.Path, "%s is too large for a fraction or an exponent: write all of its digits", v.short())
+		return chat.Invalidf(
+			v.Path,
+			"%s is too large for a fraction or an exponent: write all of its digits",
+			v.short(),
+		)
 	}
-	return chat.Invalidf(v.Path, "%s is out of range: want a whole number from %v to %v", v.short(), limit(lo), limit(hi))
+	return chat.Invalidf(
+		v.Path,
+		"%s is out of range: want a whole number from %v to %v",
+		v.short(),
+		limit(lo),
+		limit(hi),
+	)
 }
 
 // limit writes a bound of an integer in full.
@@ -484,7 +498,8 @@ func (t Type) checkAny(v Value) error {
 	}
 	if first, ok := v.First(); ok { // of several kinds of lists the one that was meant says what is wrong with it
 		for _, o := range t.oneOf {
-			if o.items != nil && len(o.items.kinds) > 0 && first.Kind() == strings.Replace(o.items.kinds[0], "integer", "number", 1) {
+			if o.items != nil && len(o.items.kinds) > 0 &&
+				first.Kind() == strings.Replace(o.items.kinds[0], "integer", "number", 1) {
 				return o.check(v)
 			}
 		}

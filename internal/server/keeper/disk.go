@@ -23,7 +23,10 @@ func (k *Keeper) room(dir string, n int64) error {
 	if err != nil || free-n >= k.spare() {
 		return nil // what cannot be told is tried
 	}
-	return noSpace(fmt.Sprintf("%d MiB are needed, %d MiB are free, of which %d MiB must stay", n>>20, free>>20, k.spare()>>20), nil)
+	return noSpace(
+		fmt.Sprintf("%d MiB are needed, %d MiB are free, of which %d MiB must stay", n>>20, free>>20, k.spare()>>20),
+		nil,
+	)
 }
 
 func (k *Keeper) spare() int64 {
@@ -53,14 +56,15 @@ func worded(err *error) {
 	case store.IsReadOnly(*err):
 		*err = &chat.Error{
 			Kind: chat.Internal, Err: *err,
-			Msg: "the folder that holds the models cannot be written: its disk is read-only, or it belongs to another user",
+			Msg: "the folder that holds the models cannot be written: its disk is read-only, or it belongs to " +
+				"another user",
 		}
 	}
 }
 
-// SweepLeftovers removes what processes that were killed left half done: pieces of uploads, of new models and of copies.
-// What a process is at work on is locked, and stays; so does what came within the last moment, which may be about to be
-// locked.
+// SweepLeftovers removes what processes that were killed left half done: pieces of uploads, of new models and of
+// copies. What a process is at work on is locked, and stays; so does what came within the last moment, which may be
+// about to be locked.
 func (k *Keeper) SweepLeftovers(now time.Time) error {
 	var errs []error
 	for _, where := range []struct{ dir, begin, end string }{

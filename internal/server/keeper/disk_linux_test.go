@@ -41,7 +41,8 @@ func TestFullAndReadOnlyDisks(t *testing.T) {
 		for name, f := range all {
 			err := f()
 			e := chat.AsError(err)
-			if kindOf(err) != kind || server.Status(e) != status || !strings.Contains(e.Message(), words) || strings.Contains(e.Message(), dir) {
+			if kindOf(err) != kind || server.Status(e) != status || !strings.Contains(e.Message(), words) ||
+				strings.Contains(e.Message(), dir) {
 				t.Errorf("%s, %s: %v, want %d %q", state, name, err, status, words)
 			}
 		}

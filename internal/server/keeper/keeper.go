@@ -89,7 +89,12 @@ type progress struct {
 
 func (p *progress) Start(title string, done, total int64) {
 	// Clients tell transfers apart by digests; that of the bytes is not known yet.
-	p.p = modeladmin.Progress{Status: "pulling " + title, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(title))), Total: total, Completed: done}
+	p.p = modeladmin.Progress{
+		Status:    "pulling " + title,
+		Digest:    fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(title))),
+		Total:     total,
+		Completed: done,
+	}
 	p.report(p.p)
 }
 
@@ -168,7 +173,8 @@ func (k *Keeper) Delete(ctx context.Context, name string, removing func()) (err 
 			removing()
 		}
 	} else if s, err := k.Catalog.Resolve(ctx, name); err == nil {
-		return &chat.Error{Kind: chat.Forbidden, Model: name, Msg: fmt.Sprintf("%s is no model of the store: it is served from a file", s.Name)}
+		return &chat.Error{Kind: chat.Forbidden, Model: name, Msg: fmt.Sprintf("%s is no model of the store: it is "+
+			"served from a file", s.Name)}
 	}
 	defer k.Catalog.Changed()
 	_, err = k.Store.Remove(name)
@@ -199,11 +205,25 @@ func (k *Keeper) lastName(ctx context.Context, spec chat.Spec) (bool, error) {
 func (k *Keeper) Unneeded(m store.Model) error {
 	list, err := k.Catalog.AllDerived()
 	if err != nil {
-		return &chat.Error{Kind: chat.Internal, Model: m.Name, Err: err, Msg: "nothing is removed: a file in the server's folder of derived models cannot be read, so it is not known which weights are needed"}
+		return &chat.Error{
+			Kind:  chat.Internal,
+			Model: m.Name,
+			Err:   err,
+			Msg: "nothing is removed: a file in the server's folder of derived models cannot be read, so it is " +
+				"not known which weights are needed",
+		}
 	}
 	for _, d := range list {
 		if d.Spec.Path == m.Path || strings.HasPrefix(d.Spec.Path, m.Path+string(filepath.Separator)) {
-			return &chat.Error{Kind: chat.Forbidden, Model: m.Name, Msg: fmt.Sprintf("model %s was made of %s and needs its weights: remove it first", d.Spec.Name, m.Name)}
+			return &chat.Error{
+				Kind:  chat.Forbidden,
+				Model: m.Name,
+				Msg: fmt.Sprintf(
+					"model %s was made of %s and needs its weights: remove it first",
+					d.Spec.Name,
+					m.Name,
+				),
+			}
 		}
 	}
 	return nil
@@ -300,7 +320,13 @@ func over(a, b chat.Sampling) chat.Sampling {
 	}
 	a.Temperature, a.TopP, a.MinP = pick(a.Temperature, b.Temperature), pick(a.TopP, b.TopP), pick(a.MinP, b.MinP)
 	a.TypicalP, a.RepetitionPenalty = pick(a.TypicalP, b.TypicalP), pick(a.RepetitionPenalty, b.RepetitionPenalty)
-	a.PresencePenalty, a.FrequencyPenalty = pick(a.PresencePenalty, b.PresencePenalty), pick(a.FrequencyPenalty, b.FrequencyPenalty)
+	a.PresencePenalty, a.FrequencyPenalty = pick(
+		a.PresencePenalty,
+		b.PresencePenalty,
+	), pick(
+		a.FrequencyPenalty,
+		b.FrequencyPenalty,
+	)
 	if a.TopK == nil {
 		a.TopK = b.TopK
 	}
@@ -351,7 +377,13 @@ func (k *Keeper) assemble(d *models.Derived, c modeladmin.Creation) error {
 	}
 	p, err := family.Open(d.Spec.Path)
 	if err != nil {
-		return fail(chat.Invalidf("files", "these files are no model: %s", strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")))
+		return fail(
+			chat.Invalidf(
+				"files",
+				"these files are no model: %s",
+				strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""),
+			),
+		)
 	}
 	if err := p.Close(); err != nil {
 		return fail(fmt.Errorf("keeper: %w", err))

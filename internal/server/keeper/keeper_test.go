@@ -63,12 +63,16 @@ func TestMakeCopyDelete(t *testing.T) {
 		t.Error("the file is not there")
 	}
 	for _, name := range []string{"../x.gguf", "a/b.gguf", `a\b.gguf`, "..", ""} {
-		if err := k.Create(t.Context(), modeladmin.Creation{Name: "up", Files: map[string]string{name: digest}}, quiet); kindOf(err) != chat.Invalid {
+		if err := k.Create(t.Context(), modeladmin.Creation{Name: "up", Files: map[string]string{name: digest}}, quiet); kindOf(
+			err,
+		) != chat.Invalid {
 			t.Errorf("file %q: %v", name, err)
 		}
 	}
 	for _, name := range []string{"../up", "", "a b\n"} {
-		if err := k.Create(t.Context(), modeladmin.Creation{Name: name, Files: map[string]string{"m.gguf": digest}}, quiet); kindOf(err) != chat.Invalid {
+		if err := k.Create(t.Context(), modeladmin.Creation{Name: name, Files: map[string]string{"m.gguf": digest}}, quiet); kindOf(
+			err,
+		) != chat.Invalid {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
@@ -87,7 +91,8 @@ func TestMakeCopyDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	child, err := cat.Resolve(t.Context(), "CHILD")
-	if err != nil || child.Path != up.Path || child.System != "Be kind." || *child.Sampling.Temperature != 0.5 || child.Stop[0] != "END" {
+	if err != nil || child.Path != up.Path || child.System != "Be kind." || *child.Sampling.Temperature != 0.5 ||
+		child.Stop[0] != "END" {
 		t.Errorf("%+v %v", child, err)
 	}
 	if err := k.Copy(t.Context(), "child", "ns/third:v1"); err != nil {

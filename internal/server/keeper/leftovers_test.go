@@ -112,14 +112,16 @@ func TestUploadsAreBounded(t *testing.T) {
 	h := newHome(t, t.TempDir())
 	h.MaxUpload = int64(len(h.file)) - 1
 	unread := strings.NewReader("unread")
-	if err := h.PutBlob(t.Context(), h.digest, int64(len(h.file)), unread); kindOf(err) != chat.BodyTooLarge || unread.Len() != 6 {
+	if err := h.PutBlob(t.Context(), h.digest, int64(len(h.file)), unread); kindOf(err) != chat.BodyTooLarge ||
+		unread.Len() != 6 {
 		t.Errorf("of a size that is told: %v", err)
 	}
 	if err := h.PutBlob(t.Context(), h.digest, -1, bytes.NewReader(h.file)); kindOf(err) != chat.BodyTooLarge {
 		t.Errorf("of a size that is not told: %v", err)
 	}
 	h.MaxUpload, h.Spare = 0, 1<<62
-	if err := h.PutBlob(t.Context(), h.digest, 5<<20, unread); kindOf(err) != chat.NoSpace || unread.Len() != 6 || !strings.Contains(err.Error(), "no space left on") {
+	if err := h.PutBlob(t.Context(), h.digest, 5<<20, unread); kindOf(err) != chat.NoSpace || unread.Len() != 6 ||
+		!strings.Contains(err.Error(), "no space left on") {
 		t.Errorf("without room: %v", err)
 	}
 	h.Spare = 1

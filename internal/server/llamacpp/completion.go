@@ -76,9 +76,21 @@ func over(a, b float64) float64 {
 }
 
 func timingsOf(u chat.Usage) timingsOut {
-	t := timingsOut{Cached: u.Cached, Prompt: u.Prompt - u.Cached, PromptTime: milliseconds(u.Prefill), Predicted: u.Generated, PredictedTime: milliseconds(u.Decode)}
+	t := timingsOut{
+		Cached:        u.Cached,
+		Prompt:        u.Prompt - u.Cached,
+		PromptTime:    milliseconds(u.Prefill),
+		Predicted:     u.Generated,
+		PredictedTime: milliseconds(u.Decode),
+	}
 	t.PromptPer, t.PromptRate = over(t.PromptTime, float64(t.Prompt)), over(1000*float64(t.Prompt), t.PromptTime)
-	t.PredictedPer, t.PredictedRate = over(t.PredictedTime, float64(t.Predicted)), over(1000*float64(t.Predicted), t.PredictedTime)
+	t.PredictedPer, t.PredictedRate = over(
+		t.PredictedTime,
+		float64(t.Predicted),
+	), over(
+		1000*float64(t.Predicted),
+		t.PredictedTime,
+	)
 	return t
 }
 
@@ -91,7 +103,12 @@ type tokenProb struct {
 }
 
 func probOf(t chat.TokenLog, top bool) tokenProb {
-	p := tokenProb{ID: t.ID, Token: strings.ToValidUTF8(t.Text, "\uFFFD"), Bytes: []int{}, LogProb: max(t.LogProb, -math.MaxFloat32)}
+	p := tokenProb{
+		ID:      t.ID,
+		Token:   strings.ToValidUTF8(t.Text, "\uFFFD"),
+		Bytes:   []int{},
+		LogProb: max(t.LogProb, -math.MaxFloat32),
+	}
 	for _, b := range []byte(t.Text) {
 		p.Bytes = append(p.Bytes, int(b))
 	}
@@ -290,7 +307,14 @@ func (a *answer) take(c *choice, delta chat.Delta) pieceOut {
 	p.Predicted = c.sent
 	c.tokens, c.probs = append(c.tokens, p.Tokens...), append(c.probs, p.Probs...)
 	if a.q.timings {
-		t := timingsOf(chat.Usage{Prompt: a.s.PromptCount(), Generated: c.sent, Prefill: c.first.Sub(a.began), Decode: a.d.env.Now().Sub(c.first)})
+		t := timingsOf(
+			chat.Usage{
+				Prompt:    a.s.PromptCount(),
+				Generated: c.sent,
+				Prefill:   c.first.Sub(a.began),
+				Decode:    a.d.env.Now().Sub(c.first),
+			},
+		)
 		p.Timings = &t
 	}
 	return p

@@ -91,7 +91,14 @@ func (d *dialect) props(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m := l.Model
-	a := propsAnswer{Defaults: def, Slots: m.Engine.Stats().Running + 1, Alias: l.Spec.Name, Path: l.Spec.Name, Template: l.Spec.Template, Build: "baleen-" + d.env.Version}
+	a := propsAnswer{
+		Defaults: def,
+		Slots:    m.Engine.Stats().Running + 1,
+		Alias:    l.Spec.Name,
+		Path:     l.Spec.Name,
+		Template: l.Spec.Template,
+		Build:    "baleen-" + d.env.Version,
+	}
 	if a.Template == "" {
 		a.Template = m.Info.ChatTemplate
 	}
@@ -131,11 +138,38 @@ type text struct {
 }
 
 var tokenizeTable = &fields.Table[text]{Name: "tokenize request", IgnoreUnknown: true, Fields: []fields.Field[text]{
-	{Name: "model", Type: fields.String(), Doc: "name of the model; left out: the server's own choice", Set: func(t *text, v fields.Value) error { t.model = v.String(); return nil }},
-	{Name: "content", Type: fields.String(), Required: true, Doc: "the text", Set: func(t *text, v fields.Value) error { t.content = v.String(); return nil }},
-	{Name: "add_special", Type: fields.Bool(), Doc: "put before it what the model wants at the begin of a text", Set: func(t *text, v fields.Value) error { t.special = v.Bool(); return nil }},
-	{Name: "parse_special", Type: fields.Bool(), Doc: "control tokens that are written in it are control tokens, which is the default", Set: func(t *text, v fields.Value) error { t.written = v.Bool(); return nil }},
-	{Name: "with_pieces", Type: fields.Bool(), Doc: "with the text of each token, as a list of bytes where it is not whole characters; of at most 131072 tokens", Set: func(t *text, v fields.Value) error { t.withPieces = v.Bool(); return nil }},
+	{
+		Name: "model",
+		Type: fields.String(),
+		Doc:  "name of the model; left out: the server's own choice",
+		Set:  func(t *text, v fields.Value) error { t.model = v.String(); return nil },
+	},
+	{
+		Name:     "content",
+		Type:     fields.String(),
+		Required: true,
+		Doc:      "the text",
+		Set:      func(t *text, v fields.Value) error { t.content = v.String(); return nil },
+	},
+	{
+		Name: "add_special",
+		Type: fields.Bool(),
+		Doc:  "put before it what the model wants at the begin of a text",
+		Set:  func(t *text, v fields.Value) error { t.special = v.Bool(); return nil },
+	},
+	{
+		Name: "parse_special",
+		Type: fields.Bool(),
+		Doc:  "control tokens that are written in it are control tokens, which is the default",
+		Set:  func(t *text, v fields.Value) error { t.written = v.Bool(); return nil },
+	},
+	{
+		Name: "with_pieces",
+		Type: fields.Bool(),
+		Doc: "with the text of each token, as a list of bytes where it is not whole characters; of at most 131072 " +
+			"tokens",
+		Set: func(t *text, v fields.Value) error { t.withPieces = v.Bool(); return nil },
+	},
 }}
 
 type tokensAnswer struct {
@@ -160,7 +194,12 @@ func (d *dialect) tokenize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if n, most := len(t.content), server.LimitsOf(r).Bytes(); n > most {
-		return chat.Invalidf("content", "%d bytes, want at most %d: no context of this server has room for more", n, most)
+		return chat.Invalidf(
+			"content",
+			"%d bytes, want at most %d: no context of this server has room for more",
+			n,
+			most,
+		)
 	}
 	l, err := d.env.Chat.Acquire(r.Context(), t.model, nil)
 	if err != nil {
@@ -176,7 +215,12 @@ func (d *dialect) tokenize(w http.ResponseWriter, r *http.Request) error {
 		return server.WriteJSON(w, http.StatusOK, tokensAnswer{list})
 	}
 	if len(list) > maxPieces {
-		return chat.Invalidf("with_pieces", "the text has %d tokens, want at most %d with their texts", len(list), maxPieces)
+		return chat.Invalidf(
+			"with_pieces",
+			"the text has %d tokens, want at most %d with their texts",
+			len(list),
+			maxPieces,
+		)
 	}
 	a := piecesAnswer{Tokens: make([]tokenPiece, len(list))}
 	for i, id := range list {
@@ -202,10 +246,25 @@ type tokenList struct {
 	tokens []int32
 }
 
-var detokenizeTable = &fields.Table[tokenList]{Name: "detokenize request", IgnoreUnknown: true, Fields: []fields.Field[tokenList]{
-	{Name: "model", Type: fields.String(), Doc: "name of the model; left out: the server's own choice", Set: func(t *tokenList, v fields.Value) error { t.model = v.String(); return nil }},
-	{Name: "tokens", Type: fields.List(idType), Required: true, Doc: "token ids of the model", Set: func(t *tokenList, v fields.Value) error { t.tokens = v.Int32s(); return nil }},
-}}
+var detokenizeTable = &fields.Table[tokenList]{
+	Name:          "detokenize request",
+	IgnoreUnknown: true,
+	Fields: []fields.Field[tokenList]{
+		{
+			Name: "model",
+			Type: fields.String(),
+			Doc:  "name of the model; left out: the server's own choice",
+			Set:  func(t *tokenList, v fields.Value) error { t.model = v.String(); return nil },
+		},
+		{
+			Name:     "tokens",
+			Type:     fields.List(idType),
+			Required: true,
+			Doc:      "token ids of the model",
+			Set:      func(t *tokenList, v fields.Value) error { t.tokens = v.Int32s(); return nil },
+		},
+	},
+}
 
 type contentAnswer struct {
 	Content string `json:"content"`
@@ -229,17 +288,26 @@ func (d *dialect) detokenize(w http.ResponseWriter, r *http.Request) error {
 
 // templateTable declares a conversation, in OpenAI's form.
 func (d *dialect) templateTable() *fields.Table[chat.Request] {
-	return &fields.Table[chat.Request]{Name: "apply-template request", IgnoreUnknown: true, Fields: []fields.Field[chat.Request]{
-		{Name: "model", Type: fields.String(), Doc: "name of the model; left out: the server's own choice", Set: func(q *chat.Request, v fields.Value) error { q.Model = v.String(); return nil }},
-		{
-			Name: "messages", Type: fields.List(fields.Object("message")).Len(1, 0), Required: true, Doc: "the conversation; an assistant's message at its end is continued",
-			Set: func(q *chat.Request, v fields.Value) (err error) { q.Messages, err = d.shapes.Messages(v); return err },
+	return &fields.Table[chat.Request]{
+		Name:          "apply-template request",
+		IgnoreUnknown: true,
+		Fields: []fields.Field[chat.Request]{
+			{
+				Name: "model",
+				Type: fields.String(),
+				Doc:  "name of the model; left out: the server's own choice",
+				Set:  func(q *chat.Request, v fields.Value) error { q.Model = v.String(); return nil },
+			},
+			{
+				Name: "messages", Type: fields.List(fields.Object("message")).Len(1, 0), Required: true, Doc: "the conversation; an assistant's message at its end is continued",
+				Set: func(q *chat.Request, v fields.Value) (err error) { q.Messages, err = d.shapes.Messages(v); return err },
+			},
+			{
+				Name: "tools", Type: fields.List(fields.Object("tool")), Doc: "functions that the model may call",
+				Set: func(q *chat.Request, v fields.Value) (err error) { q.Tools, err = d.shapes.Tools(v); return err },
+			},
 		},
-		{
-			Name: "tools", Type: fields.List(fields.Object("tool")), Doc: "functions that the model may call",
-			Set: func(q *chat.Request, v fields.Value) (err error) { q.Tools, err = d.shapes.Tools(v); return err },
-		},
-	}}
+	}
 }
 
 type promptAnswer struct {

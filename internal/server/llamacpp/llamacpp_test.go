@@ -41,7 +41,8 @@ func TestInfill(t *testing.T) {
 		Script: func(p string) string { seen = append(seen, p); return "turn x\n    # done\nnext = 1" },
 	})
 	r := w.Post(t, "/infill", vim)
-	const want = "<|repo_name|>project\n<|file_sep|>a.py\nA = 1\n<|file_sep|>filename\n<|fim_prefix|>def f(x):\n<|fim_suffix|>\nprint(f(1))\n<|fim_middle|>    re"
+	const want = "<|repo_name|>project\n<|file_sep|>a.py\nA = 1\n<|file_sep|>filename\n<|fim_prefix|>def " +
+		"f(x):\n<|fim_suffix|>\nprint(f(1))\n<|fim_middle|>    re"
 	if len(seen) != 1 || seen[0] != want {
 		t.Errorf("prompt %q, want %q", seen, want)
 	}
@@ -58,14 +59,18 @@ func TestInfill(t *testing.T) {
 		t.Errorf("%s, notice %q", r.Body, r.Header.Get(server.NoticeHeader))
 	}
 	// What llama.vim sends to have its context computed ahead.
-	r = w.Post(t, "/infill", `{"id_slot":0,"input_prefix":"","input_suffix":"","prompt":"","n_predict":0,"samplers":[],"stream":false,"response_fields":[""]}`)
+	r = w.Post(
+		t,
+		"/infill",
+		`{"id_slot":0,"input_prefix":"","input_suffix":"","prompt":"","n_predict":0,"samplers":[],"stream":false,"response_fields":[""]}`,
+	)
 	if r.Status != 200 || strings.TrimSpace(r.Body) != "{}" {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
 }
 
-// TestInfillWithoutFileMarks wants other files to stand before the gap as they are where a model has no marks for them, and
-// a model without a gap's marks to refuse.
+// TestInfillWithoutFileMarks wants other files to stand before the gap as they are where a model has no marks for them,
+// and a model without a gap's marks to refuse.
 func TestInfillWithoutFileMarks(t *testing.T) {
 	var seen string
 	w := newWorld(t, servertest.Options{Script: func(p string) string { seen = p; return "x" }})
@@ -73,7 +78,10 @@ func TestInfillWithoutFileMarks(t *testing.T) {
 	if want := "A = 1\n\n<|fim_prefix|>def f(x):\n<|fim_suffix|>\nprint(f(1))\n<|fim_middle|>    re"; seen != want {
 		t.Errorf("%q, want %q", seen, want)
 	}
-	w = newWorld(t, servertest.Options{Checkpoint: servertest.Checkpoint{Control: []string{"<|im_start|>", "<|im_end|>"}}})
+	w = newWorld(
+		t,
+		servertest.Options{Checkpoint: servertest.Checkpoint{Control: []string{"<|im_start|>", "<|im_end|>"}}},
+	)
 	if r := w.Post(t, "/infill", vim); r.Status != 400 || !strings.Contains(r.Body, "was not trained to fill") {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
@@ -98,7 +106,9 @@ func TestCompletion(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := w.Post(t, "/completion", c.body)
 			m := r.JSON(t)
-			if r.Status != 200 || m["content"] != c.content || m["stop_type"] != c.stopType || m["stop"] != true || m["truncated"] != false || m["model"] != "scripted" {
+			if r.Status != 200 || m["content"] != c.content || m["stop_type"] != c.stopType || m["stop"] != true ||
+				m["truncated"] != false ||
+				m["model"] != "scripted" {
 				t.Errorf("%d %s", r.Status, r.Body)
 			}
 			if c.tokens > 0 && m["tokens_predicted"] != c.tokens {
@@ -128,7 +138,8 @@ func TestCompletionShapes(t *testing.T) {
 		t.Fatalf("%v %s", err, r.Body)
 	}
 	list, _ := json.Marshal(ids.Tokens)
-	whole := w.Post(t, "/completion", fmt.Sprintf(`{"prompt":%s,"n_predict":3,"return_tokens":true,"n_probs":2}`, list)).JSON(t)
+	whole := w.Post(t, "/completion", fmt.Sprintf(`{"prompt":%s,"n_predict":3,"return_tokens":true,"n_probs":2}`, list)).
+		JSON(t)
 	if whole["content"] != "1 2" || len(whole["tokens"].([]any)) != 3 {
 		t.Errorf("%v", whole)
 	}
@@ -137,16 +148,25 @@ func TestCompletionShapes(t *testing.T) {
 		t.Errorf("%v", first)
 	}
 	var many []map[string]any
-	r = w.Post(t, "/completion", `{"prompt":["<|im_start|>user\nhi","<|im_start|>user\nCOUNT"],"n_predict":3,"n_cmpl":2}`)
-	if err := json.Unmarshal([]byte(r.Body), &many); err != nil || len(many) != 4 || many[0]["content"] != "Hel" || many[3]["content"] != "1 2" || many[3]["index"] != 3.0 {
+	r = w.Post(
+		t,
+		"/completion",
+		`{"prompt":["<|im_start|>user\nhi","<|im_start|>user\nCOUNT"],"n_predict":3,"n_cmpl":2}`,
+	)
+	if err := json.Unmarshal([]byte(r.Body), &many); err != nil || len(many) != 4 || many[0]["content"] != "Hel" ||
+		many[3]["content"] != "1 2" ||
+		many[3]["index"] != 3.0 {
 		t.Errorf("%v %s", err, r.Body)
 	}
-	pieces := w.Post(t, "/completion", count+`"stream":true,"return_progress":true,"timings_per_token":true,"response_fields":["content","timings/predicted_n","prompt_progress"]}`).Events(t)
+	pieces := w.Post(t, "/completion", count+`"stream":true,"return_progress":true,"timings_per_token":true,"response_fields":["content","timings/predicted_n","prompt_progress"]}`).
+		Events(t)
 	var p map[string]any
-	if err := json.Unmarshal([]byte(pieces[0].Data), &p); err != nil || p["prompt_progress"].(map[string]any)["total"] != 11.0 {
+	if err := json.Unmarshal([]byte(pieces[0].Data), &p); err != nil ||
+		p["prompt_progress"].(map[string]any)["total"] != 11.0 {
 		t.Errorf("%v %s", err, pieces[0].Data)
 	}
-	if last := pieces[len(pieces)-1].Data; !strings.Contains(last, `"timings/predicted_n":8`) || !strings.Contains(last, `"stop":true`) {
+	if last := pieces[len(pieces)-1].Data; !strings.Contains(last, `"timings/predicted_n":8`) ||
+		!strings.Contains(last, `"stop":true`) {
 		t.Error(last)
 	}
 }
@@ -156,7 +176,8 @@ func TestTimeLimit(t *testing.T) {
 	w := newWorld(t, servertest.Options{Script: func(string) string { return "a\n" + strings.Repeat("b", 5000) }})
 	w.Backend.SetDelay(time.Millisecond)
 	m := w.Post(t, "/completion", `{"prompt":"x","t_max_predict_ms":1}`).JSON(t)
-	if text := m["content"].(string); !strings.HasPrefix(text, "a\n") || len(text) > 200 || m["stop_type"] != "limit" || m["tokens_predicted"].(float64) > 300 {
+	if text := m["content"].(string); !strings.HasPrefix(text, "a\n") || len(text) > 200 || m["stop_type"] != "limit" ||
+		m["tokens_predicted"].(float64) > 300 {
 		t.Errorf("%d characters, %v tokens", len(text), m["tokens_predicted"])
 	}
 	if strings.Contains(w.Log(), "cancelled") {
@@ -174,7 +195,11 @@ func TestSamplers(t *testing.T) {
 		{`"temperature":-1`, "0 1 0 0 1"},
 	} {
 		s := w.Post(t, "/completion", `{"prompt":"x",`+c.body+`}`).JSON(t)["generation_settings"].(map[string]any)
-		if got := fmt.Sprint(s["top_k"], s["top_p"], s["min_p"], s["temperature"], s["repeat_penalty"]); got != strings.ReplaceAll(c.want, "  ", " ") {
+		if got := fmt.Sprint(s["top_k"], s["top_p"], s["min_p"], s["temperature"], s["repeat_penalty"]); got != strings.ReplaceAll(
+			c.want,
+			"  ",
+			" ",
+		) {
 			t.Errorf("%s: %s, want %s", c.body, got, c.want)
 		}
 	}
@@ -208,17 +233,21 @@ func TestAbout(t *testing.T) {
 		}
 	}
 	w.Server.SetReady(false)
-	if r := w.Do(t, "GET", "/health", ""); r.Status != 503 || !strings.Contains(r.Body, `"message":"Loading model","type":"unavailable_error"`) {
+	if r := w.Do(t, "GET", "/health", ""); r.Status != 503 ||
+		!strings.Contains(r.Body, `"message":"Loading model","type":"unavailable_error"`) {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
 	w.Server.SetReady(true)
 	p := w.Do(t, "GET", "/props?model=scripted", "").JSON(t)
 	def := p["default_generation_settings"].(map[string]any)
-	if def["n_ctx"].(float64) < 32000 || p["total_slots"] != 1.0 || p["chat_template"] == "" || p["eos_token"] != "<|im_end|>" || strings.Contains(fmt.Sprint(p), w.Path) {
+	if def["n_ctx"].(float64) < 32000 || p["total_slots"] != 1.0 || p["chat_template"] == "" ||
+		p["eos_token"] != "<|im_end|>" ||
+		strings.Contains(fmt.Sprint(p), w.Path) {
 		t.Errorf("%v", p)
 	}
 	r := w.Do(t, "GET", "/slots?fail_on_no_slot=1", "")
-	if r.Status != 200 || !strings.HasPrefix(r.Body, `[{"id":0,"id_task":-1,"n_ctx":`) || !strings.Contains(r.Body, `"is_processing":false`) {
+	if r.Status != 200 || !strings.HasPrefix(r.Body, `[{"id":0,"id_task":-1,"n_ctx":`) ||
+		!strings.Contains(r.Body, `"is_processing":false`) {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
 }
@@ -247,7 +276,8 @@ func TestErrors(t *testing.T) {
 		for _, stream := range []string{"false", "true"} {
 			r := w.Post(t, c.path, strings.TrimSuffix(c.body, "}")+`,"stream":`+stream+`}`)
 			e, _ := r.JSON(t)["error"].(map[string]any)
-			if r.Status != c.status || e["type"] != c.kind || e["code"] != float64(c.status) || !strings.Contains(fmt.Sprint(e["message"]), c.say) {
+			if r.Status != c.status || e["type"] != c.kind || e["code"] != float64(c.status) ||
+				!strings.Contains(fmt.Sprint(e["message"]), c.say) {
 				t.Errorf("%.200s: %d %s", c.body, r.Status, r.Body)
 			}
 			if c.kind == "exceed_context_size_error" && (e["n_prompt_tokens"] != 200.0 || e["n_ctx"] != 128.0) {
@@ -272,7 +302,8 @@ func TestErrors(t *testing.T) {
 func TestBias(t *testing.T) {
 	w := newWorld(t, servertest.Options{Script: func(string) string { return "ab" }})
 	for _, bias := range []string{`[[97,false]]`, `{"97":-100}`} {
-		m := w.Post(t, "/completion", `{"prompt":"x","temperature":0,"n_predict":1,"return_tokens":true,"logit_bias":`+bias+`}`).JSON(t)
+		m := w.Post(t, "/completion", `{"prompt":"x","temperature":0,"n_predict":1,"return_tokens":true,"logit_bias":`+bias+`}`).
+			JSON(t)
 		if slices.Contains(m["tokens"].([]any), any(97.0)) {
 			t.Errorf("%s: %v", bias, m)
 		}

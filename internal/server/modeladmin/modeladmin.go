@@ -1,6 +1,6 @@
-// Package modeladmin says what clients may ask to be done with the models on disk, and what they are told meanwhile. It stands
-// between the dialects that ask and the package that does it, and has no code of either: a dialect need not know files,
-// and who changes files no dialect.
+// Package modeladmin says what clients may ask to be done with the models on disk, and what they are told meanwhile. It
+// stands between the dialects that ask and the package that does it, and has no code of either: a dialect need not know
+// files, and who changes files no dialect.
 package modeladmin
 
 import (
@@ -18,8 +18,8 @@ type Keeper interface {
 	Pull(ctx context.Context, name string, report func(Progress)) error
 	// Copy gives a model a second name.
 	Copy(ctx context.Context, source, destination string) error
-	// Delete removes a name, and the files that no other name needs; before it removes the last name of weights, it calls
-	// removing.
+	// Delete removes a name, and the files that no other name needs; before it removes the last name of weights, it
+	// calls removing.
 	Delete(ctx context.Context, name string, removing func()) error
 	// Create makes a model of others or of uploaded files.
 	Create(ctx context.Context, c Creation, report func(Progress)) error

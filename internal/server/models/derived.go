@@ -52,7 +52,8 @@ func (c *Catalog) derivedLocked(name string) (d Derived, ok bool, err error) {
 func damaged(name string, err error) error {
 	return &chat.Error{
 		Kind: chat.Internal, Model: name, Err: err,
-		Msg: "what is kept of model " + name + " cannot be read: its file in the server's folder of derived models must be repaired or removed",
+		Msg: "what is kept of model " + name + " cannot be read: its file in the server's folder of derived models " +
+			"must be repaired or removed",
 	}
 }
 

@@ -53,7 +53,12 @@ func (c *Catalog) Serve(arg, path string) (string, error) {
 		case have.Path == path:
 			return "", fmt.Errorf("model %s is named twice: %s", s.Name, path)
 		default:
-			return "", fmt.Errorf("two models would both be called %s: %s and %s; rename one, or serve only one of them", s.Name, have.Path, path)
+			return "", fmt.Errorf(
+				"two models would both be called %s: %s and %s; rename one, or serve only one of them",
+				s.Name,
+				have.Path,
+				path,
+			)
 		}
 	}
 	c.served = append(c.served, s)
@@ -102,7 +107,12 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
 		}
 	}
 	if plain == "" {
-		return chat.Spec{}, &chat.Error{Kind: chat.Invalid, Field: "model", Missing: true, Msg: "the request names no model"}
+		return chat.Spec{}, &chat.Error{
+			Kind:    chat.Invalid,
+			Field:   "model",
+			Missing: true,
+			Msg:     "the request names no model",
+		}
 	}
 	sh, err := c.shelf()
 	if err != nil {
@@ -121,7 +131,12 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (chat.Spec, error) {
 		return chat.Spec{}, &chat.Error{Kind: chat.UnknownModel, Model: name, Near: near(plain, here)}
 	case m.Problem != "":
 		problem := chat.TraceOf(ctx).Hide(m.Problem, m.Path)
-		return chat.Spec{}, &chat.Error{Kind: chat.Unsupported, Field: "model", Model: name, Msg: "model " + name + " cannot run: " + problem}
+		return chat.Spec{}, &chat.Error{
+			Kind:  chat.Unsupported,
+			Field: "model",
+			Model: name,
+			Msg:   "model " + name + " cannot run: " + problem,
+		}
 	}
 	return SpecOf(m), nil
 }

@@ -19,7 +19,8 @@ func TestServeRefusesOneNameForTwo(t *testing.T) {
 	if name, err := c.Serve(first, first); err != nil || name != "tiny" {
 		t.Fatalf("%q %v", name, err)
 	}
-	if _, err := c.Serve(second, second); err == nil || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), second) {
+	if _, err := c.Serve(second, second); err == nil || !strings.Contains(err.Error(), first) ||
+		!strings.Contains(err.Error(), second) {
 		t.Errorf("a second model of one name: %v", err)
 	}
 	if _, err := c.Serve(first, first); err == nil || !strings.Contains(err.Error(), "named twice: "+first) {
@@ -46,14 +47,15 @@ func TestMisspeltNames(t *testing.T) {
 	for name, want := range map[string]string{"narwal": "narwhal", "Narwhall:latest": "narwhal", listed + "x": listed, listed: "", "elephant": ""} {
 		_, err := c.Resolve(t.Context(), name)
 		e := chat.AsError(err)
-		if e == nil || e.Kind != chat.UnknownModel || want == "" && len(e.Near) > 0 || want != "" && !slices.Contains(e.Near, want) {
+		if e == nil || e.Kind != chat.UnknownModel || want == "" && len(e.Near) > 0 ||
+			want != "" && !slices.Contains(e.Near, want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 }
 
-// TestWeightsAreCalledByTheirOwnName wants a file's own name before those of models that were made of it, by which lists
-// of loaded models call it otherwise.
+// TestWeightsAreCalledByTheirOwnName wants a file's own name before those of models that were made of it, by which
+// lists of loaded models call it otherwise.
 func TestWeightsAreCalledByTheirOwnName(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, "models", "whale.gguf")
@@ -79,11 +81,26 @@ func TestWeightsAreCalledByTheirOwnName(t *testing.T) {
 func TestSettingsBesideWeights(t *testing.T) {
 	s := SpecOf(store.Model{
 		System: "Be brief.", Messages: []store.Message{{Role: "user", Content: "hi"}, {Role: "assistant", Content: "hello"}},
-		Params: map[string]any{"seed": 7.0, "temperature": 0.5, "top_k": 3.0, "num_predict": 9.0, "num_ctx": 64.0, "stop": []any{"x", ""}},
+		Params: map[string]any{
+			"seed":        7.0,
+			"temperature": 0.5,
+			"top_k":       3.0,
+			"num_predict": 9.0,
+			"num_ctx":     64.0,
+			"stop":        []any{"x", ""},
+		},
 	})
 	switch {
-	case s.System != "Be brief.", len(s.Messages) != 2, s.Messages[1].Role != chat.Assistant, s.Messages[1].Parts[0].Text != "hello",
-		s.Sampling.Seed == nil, *s.Sampling.Seed != 7, *s.Sampling.Temperature != 0.5, *s.Sampling.TopK != 3, s.MaxTokens != 9, !slices.Equal(s.Stop, []string{"x"}):
+	case s.System != "Be brief.",
+		len(s.Messages) != 2,
+		s.Messages[1].Role != chat.Assistant,
+		s.Messages[1].Parts[0].Text != "hello",
+		s.Sampling.Seed == nil,
+		*s.Sampling.Seed != 7,
+		*s.Sampling.Temperature != 0.5,
+		*s.Sampling.TopK != 3,
+		s.MaxTokens != 9,
+		!slices.Equal(s.Stop, []string{"x"}):
 		t.Errorf("%+v", s)
 	}
 	if s.Context != 64 {

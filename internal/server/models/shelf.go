@@ -9,8 +9,8 @@ import (
 	"github.com/baleenrun/baleen/internal/store"
 )
 
-// A shelf is what lay on disk at a time. It is read again when something has changed there: reading takes milliseconds for
-// each model, and requests name models all the time.
+// A shelf is what lay on disk at a time. It is read again when something has changed there: reading takes milliseconds
+// for each model, and requests name models all the time.
 type shelf struct {
 	watch   *store.Watch
 	checked time.Time // when nothing had changed
@@ -42,7 +42,12 @@ func (c *Catalog) shelf() (*shelf, error) {
 		old.checked = now
 		return old, nil
 	}
-	sh := &shelf{checked: now, watch: c.store.Watch(c.DerivedDir()), files: map[string]error{}, byFile: map[string]Derived{}}
+	sh := &shelf{
+		checked: now,
+		watch:   c.store.Watch(c.DerivedDir()),
+		files:   map[string]error{},
+		byFile:  map[string]Derived{},
+	}
 	var err error
 	if sh.models, err = c.store.List(); err != nil {
 		return nil, &chat.Error{Kind: chat.Internal, Msg: "the models cannot be listed", Err: err}

@@ -80,7 +80,8 @@ func TestChangesOnDiskAreSeen(t *testing.T) {
 			var names []string
 			for _, s := range specs {
 				names = append(names, s.Name)
-				if got, err := c.Resolve(t.Context(), s.Name+":latest"); s.Name != "orca:1b" && (err != nil || got.Path != s.Path) {
+				if got, err := c.Resolve(t.Context(), s.Name+":latest"); s.Name != "orca:1b" &&
+					(err != nil || got.Path != s.Path) {
 					t.Errorf("%s: %s is %+v: %v", step.what, s.Name, got, err)
 				}
 			}
@@ -89,7 +90,8 @@ func TestChangesOnDiskAreSeen(t *testing.T) {
 			}
 			seen := c.seen
 			time.Sleep(fresh)
-			if _, err := c.Resolve(t.Context(), "nobody"); chat.AsError(err).Kind != chat.UnknownModel || c.seen != seen {
+			if _, err := c.Resolve(t.Context(), "nobody"); chat.AsError(err).Kind != chat.UnknownModel ||
+				c.seen != seen {
 				t.Errorf("%s: all is read again without a change: %v", step.what, err)
 			}
 		}

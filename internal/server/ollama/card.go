@@ -210,7 +210,9 @@ func (c *card) plainKeys() map[string]any {
 func capabilities(info family.Info, template string, hasToken func(string) bool) []string {
 	out := []string{"completion"}
 	if template != "" {
-		f := toolfmt.For(toolfmt.Hints{Template: template, Architecture: info.Type, Name: info.Name, HasToken: hasToken})
+		f := toolfmt.For(
+			toolfmt.Hints{Template: template, Architecture: info.Type, Name: info.Name, HasToken: hasToken},
+		)
 		if f.TemplateRendersTools() {
 			out = append(out, "tools")
 		}
@@ -227,7 +229,9 @@ func capabilities(info family.Info, template string, hasToken func(string) bool)
 func (c *card) details(parent string) details {
 	return details{
 		Parent: parent, Format: c.info.Container, Family: c.info.Type, Families: []string{c.info.Type},
-		Parameters: count(c.info.Parameters), Quantization: c.info.Quantization, Context: c.info.MaxContext, Embedding: c.embedding,
+		Parameters: count(
+			c.info.Parameters,
+		), Quantization: c.info.Quantization, Context: c.info.MaxContext, Embedding: c.embedding,
 	}
 }
 

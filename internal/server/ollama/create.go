@@ -48,32 +48,95 @@ func (m *making) beside() string {
 
 func makingFields() []fields.Field[making] {
 	refused := func(name, doc string, allow ...string) fields.Field[making] {
-		return fields.Field[making]{Name: name, Type: fields.Any(), Use: fields.Refused, Allow: append(allow, `""`, "{}"), Doc: doc}
+		return fields.Field[making]{
+			Name:  name,
+			Type:  fields.Any(),
+			Use:   fields.Refused,
+			Allow: append(allow, `""`, "{}"),
+			Doc:   doc,
+		}
 	}
 	const other = "how a model is prompted and read comes from its template here"
 	return []fields.Field[making]{
-		honoured("model", fields.String(), "name of the new model; required", func(m *making, v fields.Value) error { m.model = v.String(); return nil }),
-		honoured("name", fields.String(), "the older word for model", func(m *making, v fields.Value) error { m.older = v.String(); return nil }),
-		honoured("stream", fields.Bool(), streamDoc, func(m *making, v fields.Value) error { m.stream = v.Bool(); return nil }),
-		honoured("modelfile", fields.String(), "a Modelfile, as older clients send it; it stands instead of the fields below, which are refused beside it", func(m *making, v fields.Value) error { m.file = v.String(); return nil }),
-		honoured("from", fields.String(), "name of the model to start from", func(m *making, v fields.Value) error { m.c.From = v.String(); return nil }),
-		honoured("files", fields.Object("").Where(map[string]any{"propertyNames": map[string]any{"pattern": fileNamePattern}, "additionalProperties": map[string]any{"type": "string", "pattern": blobPattern}}), "uploaded files to start from: digest by file name", setFiles),
-		honoured("template", fields.String(), "chat template in Jinja, instead of the model's own", func(m *making, v fields.Value) error {
-			m.c.Template = v.String()
-			return checkTemplate(v.Path, m.c.Template)
-		}),
-		honoured("system", fields.String(), "system message of conversations that bring none", func(m *making, v fields.Value) error { m.c.System = v.String(); return nil }),
-		honoured("parameters", fields.Object("options").Where(map[string]any{"properties": map[string]any{"num_predict": map[string]any{"not": map[string]any{"const": 0}}}}), "settings of requests that say nothing else, by the names of options", func(m *making, v fields.Value) error {
-			if err := v.Members(func(string, fields.Value) error { m.parameters = true; return nil }); err != nil {
+		honoured(
+			"model",
+			fields.String(),
+			"name of the new model; required",
+			func(m *making, v fields.Value) error { m.model = v.String(); return nil },
+		),
+		honoured(
+			"name",
+			fields.String(),
+			"the older word for model",
+			func(m *making, v fields.Value) error { m.older = v.String(); return nil },
+		),
+		honoured(
+			"stream",
+			fields.Bool(),
+			streamDoc,
+			func(m *making, v fields.Value) error { m.stream = v.Bool(); return nil },
+		),
+		honoured(
+			"modelfile",
+			fields.String(),
+			"a Modelfile, as older clients send it; it stands instead of the fields below, which are refused beside it",
+			func(m *making, v fields.Value) error { m.file = v.String(); return nil },
+		),
+		honoured(
+			"from",
+			fields.String(),
+			"name of the model to start from",
+			func(m *making, v fields.Value) error { m.c.From = v.String(); return nil },
+		),
+		honoured(
+			"files",
+			fields.Object("").
+				Where(map[string]any{"propertyNames": map[string]any{"pattern": fileNamePattern}, "additionalProperties": map[string]any{"type": "string", "pattern": blobPattern}}),
+			"uploaded files to start from: digest by file name",
+			setFiles,
+		),
+		honoured(
+			"template",
+			fields.String(),
+			"chat template in Jinja, instead of the model's own",
+			func(m *making, v fields.Value) error {
+				m.c.Template = v.String()
+				return checkTemplate(v.Path, m.c.Template)
+			},
+		),
+		honoured(
+			"system",
+			fields.String(),
+			"system message of conversations that bring none",
+			func(m *making, v fields.Value) error { m.c.System = v.String(); return nil },
+		),
+		honoured(
+			"parameters",
+			fields.Object("options").
+				Where(map[string]any{"properties": map[string]any{"num_predict": map[string]any{"not": map[string]any{"const": 0}}}}),
+			"settings of requests that say nothing else, by the names of options",
+			func(m *making, v fields.Value) error {
+				if err := v.Members(func(string, fields.Value) error { m.parameters = true; return nil }); err != nil {
+					return err
+				}
+				return setSettings(&m.c, v)
+			},
+		),
+		honoured(
+			"messages",
+			fields.List(fields.Object("message")),
+			"messages that stand before every conversation",
+			func(m *making, v fields.Value) (err error) {
+				m.c.Messages, err = messages(v)
 				return err
-			}
-			return setSettings(&m.c, v)
-		}),
-		honoured("messages", fields.List(fields.Object("message")), "messages that stand before every conversation", func(m *making, v fields.Value) (err error) {
-			m.c.Messages, err = messages(v)
-			return err
-		}),
-		honoured("license", fields.String().Or(fields.List(fields.String())), "the model's licence", func(m *making, v fields.Value) error { m.c.Licences = v.Strings(); return nil }),
+			},
+		),
+		honoured(
+			"license",
+			fields.String().Or(fields.List(fields.String())),
+			"the model's licence",
+			func(m *making, v fields.Value) error { m.c.Licences = v.Strings(); return nil },
+		),
 		refused("adapters", "adapters are not supported"),
 		refused("quantize", "models are made as they are: quantize the file first"),
 		refused("quantization", "models are made as they are: quantize the file first"),
@@ -87,21 +150,37 @@ func makingFields() []fields.Field[making] {
 	}
 }
 
-var createTable = &fields.Table[making]{Name: "create", IgnoreUnknown: true, Fields: makingFields(), Where: append(nameable, map[string]any{"anyOf": []any{
-	map[string]any{ // of a model
-		"required": []string{"from"}, "properties": map[string]any{"from": map[string]any{"type": "string", "pattern": notBlank}, "files": map[string]any{"enum": []any{nil, map[string]any{}}}, "modelfile": map[string]any{"enum": []any{nil, ""}}},
-	},
-	map[string]any{ // of files
-		"required": []string{"files"}, "properties": map[string]any{"files": map[string]any{"type": "object", "minProperties": 1}, "from": map[string]any{"enum": []any{nil, ""}}, "modelfile": map[string]any{"enum": []any{nil, ""}}},
-	},
-	map[string]any{ // of a model that the Modelfile names
-		"required": []string{"modelfile"}, "properties": map[string]any{
-			"modelfile": map[string]any{"type": "string", "minLength": 1}, "from": map[string]any{"enum": []any{nil, ""}},
-			"files": map[string]any{"enum": []any{nil, map[string]any{}}}, "template": map[string]any{"enum": []any{nil, ""}}, "system": map[string]any{"enum": []any{nil, ""}},
-			"parameters": map[string]any{"enum": []any{nil, map[string]any{}}}, "messages": map[string]any{"enum": []any{nil, []any{}}}, "license": map[string]any{"enum": []any{nil, "", []any{}}},
+var createTable = &fields.Table[making]{
+	Name:          "create",
+	IgnoreUnknown: true,
+	Fields:        makingFields(),
+	Where: append(nameable, map[string]any{"anyOf": []any{
+		map[string]any{ // of a model
+			"required": []string{
+				"from",
+			}, "properties": map[string]any{"from": map[string]any{"type": "string", "pattern": notBlank}, "files": map[string]any{"enum": []any{nil, map[string]any{}}}, "modelfile": map[string]any{"enum": []any{nil, ""}}},
 		},
-	},
-}})}
+		map[string]any{ // of files
+			"required": []string{
+				"files",
+			}, "properties": map[string]any{"files": map[string]any{"type": "object", "minProperties": 1}, "from": map[string]any{"enum": []any{nil, ""}}, "modelfile": map[string]any{"enum": []any{nil, ""}}},
+		},
+		map[string]any{ // of a model that the Modelfile names
+			"required": []string{"modelfile"}, "properties": map[string]any{
+				"modelfile": map[string]any{
+					"type":      "string",
+					"minLength": 1,
+				}, "from": map[string]any{"enum": []any{nil, ""}},
+				"files": map[string]any{
+					"enum": []any{nil, map[string]any{}},
+				}, "template": map[string]any{"enum": []any{nil, ""}}, "system": map[string]any{"enum": []any{nil, ""}},
+				"parameters": map[string]any{
+					"enum": []any{nil, map[string]any{}},
+				}, "messages": map[string]any{"enum": []any{nil, []any{}}}, "license": map[string]any{"enum": []any{nil, "", []any{}}},
+			},
+		},
+	}}),
+}
 
 const fileNamePattern = `^[^/\\\x00.][^/\\\x00]*$`
 
@@ -143,7 +222,8 @@ func setSettings(c *modeladmin.Creation, v fields.Value) error {
 	if n, said := o.maxTokens(); said && n > 0 {
 		c.MaxTokens = n
 	} else if n < 0 {
-		return chat.Invalidf(v.Path+".num_predict", "a model that answers nothing is of no use: want a positive number, or -1")
+		return chat.Invalidf(v.Path+".num_predict", "a model that answers nothing is of no use: want a positive "+
+			"number, or -1")
 	}
 	return nil
 }
@@ -185,10 +265,15 @@ func (d *dialect) create(w http.ResponseWriter, r *http.Request) error {
 		if ok, err := k.HasBlob(r.Context(), hex); err != nil {
 			return err
 		} else if !ok {
-			return &chat.Error{Kind: chat.NotFound, Field: "files." + name, Msg: fmt.Sprintf("the file sha256:%s was not uploaded: send it to /api/blobs first", hex)}
+			return &chat.Error{Kind: chat.NotFound, Field: "files." + name, Msg: fmt.Sprintf("the file sha256:%s "+
+				"was not uploaded: send it to /api/blobs first", hex)}
 		}
 	}
-	return d.progress(w, m.stream, func(report func(modeladmin.Progress)) error { return k.Create(r.Context(), m.c, report) })
+	return d.progress(
+		w,
+		m.stream,
+		func(report func(modeladmin.Progress)) error { return k.Create(r.Context(), m.c, report) },
+	)
 }
 
 // fromFile takes over a Modelfile.
@@ -216,7 +301,10 @@ func fromFile(c *modeladmin.Creation, text string) error {
 		case "LICENSE":
 			c.Licences = append(c.Licences, l.Value)
 		case "PARAMETER":
-			if !slices.ContainsFunc(optionsTable.Fields, func(f fields.Field[options]) bool { return f.Name == l.Name }) {
+			if !slices.ContainsFunc(
+				optionsTable.Fields,
+				func(f fields.Field[options]) bool { return f.Name == l.Name },
+			) {
 				return chat.Invalidf(at, "unknown parameter %q", l.Name)
 			}
 			if l.Name == "stop" {

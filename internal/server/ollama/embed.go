@@ -12,8 +12,18 @@ type embedding struct{ model string }
 func embedFields(more ...fields.Field[embedding]) []fields.Field[embedding] {
 	return append([]fields.Field[embedding]{
 		modelField(func(e *embedding, v fields.Value) error { e.model = v.String(); return nil }),
-		honoured("options", fields.Object("options"), "settings of this request", func(_ *embedding, v fields.Value) error { _, err := decodeOptions(v); return err }),
-		honoured("keep_alive", keepAliveType, "how long the model stays loaded afterwards", func(_ *embedding, v fields.Value) error { _, err := fields.KeepAlive(v); return err }),
+		honoured(
+			"options",
+			fields.Object("options"),
+			"settings of this request",
+			func(_ *embedding, v fields.Value) error { _, err := decodeOptions(v); return err },
+		),
+		honoured(
+			"keep_alive",
+			keepAliveType,
+			"how long the model stays loaded afterwards",
+			func(_ *embedding, v fields.Value) error { _, err := fields.KeepAlive(v); return err },
+		),
 	}, more...)
 }
 

@@ -134,7 +134,13 @@ func world(t *testing.T, setup, script string) *servertest.World {
 func names(path string) servertest.Names {
 	temperature := float32(0)
 	return servertest.Names{
-		{Name: "scripted", Path: path, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Digest: strings.Repeat("ab", 32), Size: 1234},
+		{
+			Name:   "scripted",
+			Path:   path,
+			Time:   time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			Digest: strings.Repeat("ab", 32),
+			Size:   1234,
+		},
 		{
 			Name: "whale:small", Path: path, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Digest: strings.Repeat("ab", 32), Size: 1234,
 			System: "You are a whale.", Stop: []string{"<end>"}, Sampling: chat.Sampling{Temperature: &temperature}, MaxTokens: 12,
@@ -183,7 +189,10 @@ func TestGoldens(t *testing.T) {
 					route, headers = route2, []string{"User-Agent", agent}
 				}
 				r := w.Do(t, method, route, body, headers...)
-				got := strings.TrimSuffix(stable(fmt.Sprintf("%d %s\n%s", r.Status, r.Header.Get("Content-Type"), r.Body)), "\n")
+				got := strings.TrimSuffix(
+					stable(fmt.Sprintf("%d %s\n%s", r.Status, r.Header.Get("Content-Type"), r.Body)),
+					"\n",
+				)
 				if *update {
 					g.pairs[i][1] = got
 				} else if got != p[1] {

@@ -19,12 +19,70 @@ import (
 func (d *dialect) manageRoutes() []server.Route {
 	createObjects := []fields.ObjectTable{optionsTable, messageTable, toolCallTable, callFunctionTable}
 	return []server.Route{
-		{Method: "POST", Path: "/api/pull", Scope: auth.Manage, Body: pullTable, Stream: ndjson, Answers: []int{404}, Summary: "Fetch a model, with its progress", Answer: progressBody{}, Piece: fields.Either{progressBody{}, errorBody{}}, Handle: d.pull},
-		{Method: "POST", Path: "/api/push", Scope: auth.Manage, Body: pushTable, Answers: []int{404}, Summary: "Refused: this server publishes nothing", Handle: d.push},
-		{Method: "POST", Path: "/api/create", Scope: auth.Manage, Body: createTable, Objects: createObjects, Stream: ndjson, Answers: []int{404}, Summary: "Make a model of another one, or of uploaded files", Answer: progressBody{}, Piece: fields.Either{progressBody{}, errorBody{}}, Handle: d.create},
-		{Method: "POST", Path: "/api/copy", Scope: auth.Manage, Body: copyTable, Empty: true, Answers: []int{404}, Summary: "Give a model a second name", Handle: d.copy},
-		{Method: "DELETE", Path: "/api/delete", Scope: auth.Manage, Body: deleteTable, Empty: true, Answers: []int{404}, Summary: "Remove a model", Handle: d.delete},
-		{Method: "HEAD", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, PathPattern: blobPattern, Answers: []int{400}, Summary: "Whether a file was uploaded", Handle: d.hasBlob},
+		{
+			Method:  "POST",
+			Path:    "/api/pull",
+			Scope:   auth.Manage,
+			Body:    pullTable,
+			Stream:  ndjson,
+			Answers: []int{404},
+			Summary: "Fetch a model, with its progress",
+			Answer:  progressBody{},
+			Piece:   fields.Either{progressBody{}, errorBody{}},
+			Handle:  d.pull,
+		},
+		{
+			Method:  "POST",
+			Path:    "/api/push",
+			Scope:   auth.Manage,
+			Body:    pushTable,
+			Answers: []int{404},
+			Summary: "Refused: this server publishes nothing",
+			Handle:  d.push,
+		},
+		{
+			Method:  "POST",
+			Path:    "/api/create",
+			Scope:   auth.Manage,
+			Body:    createTable,
+			Objects: createObjects,
+			Stream:  ndjson,
+			Answers: []int{404},
+			Summary: "Make a model of another one, or of uploaded files",
+			Answer:  progressBody{},
+			Piece:   fields.Either{progressBody{}, errorBody{}},
+			Handle:  d.create,
+		},
+		{
+			Method:  "POST",
+			Path:    "/api/copy",
+			Scope:   auth.Manage,
+			Body:    copyTable,
+			Empty:   true,
+			Answers: []int{404},
+			Summary: "Give a model a second name",
+			Handle:  d.copy,
+		},
+		{
+			Method:  "DELETE",
+			Path:    "/api/delete",
+			Scope:   auth.Manage,
+			Body:    deleteTable,
+			Empty:   true,
+			Answers: []int{404},
+			Summary: "Remove a model",
+			Handle:  d.delete,
+		},
+		{
+			Method:      "HEAD",
+			Path:        "/api/blobs/{digest}",
+			Scope:       auth.Manage,
+			Empty:       true,
+			PathPattern: blobPattern,
+			Answers:     []int{400},
+			Summary:     "Whether a file was uploaded",
+			Handle:      d.hasBlob,
+		},
 		{
 			Method: "POST", Path: "/api/blobs/{digest}", Scope: auth.Manage, Empty: true, Upload: true, PathPattern: blobPattern, MaxBody: -1, Answers: []int{201, 400, 408, 413, 507}, Handle: d.putBlob,
 			Summary: "Upload a file for /api/create: the body is the file, the name is sha256: and its checksum",
@@ -46,9 +104,25 @@ const streamDoc = "progress in JSON lines, which is the default; false: one JSON
 
 var pullTable = &fields.Table[naming]{Name: "pull", IgnoreUnknown: true, Where: nameable, Fields: namedFields(
 	honoured("stream", fields.Bool(), streamDoc, stream),
-	fields.Field[naming]{Name: "insecure", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "models are fetched over encrypted connections only"},
-	fields.Field[naming]{Name: "username", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},
-	fields.Field[naming]{Name: "password", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},
+	fields.Field[naming]{
+		Name:  "insecure",
+		Type:  fields.Bool(),
+		Use:   fields.Refused,
+		Allow: []string{"false"},
+		Doc:   "models are fetched over encrypted connections only",
+	},
+	fields.Field[naming]{
+		Name: "username",
+		Type: fields.Any(),
+		Use:  fields.Ignored,
+		Doc:  "Ollama's own server does not read it",
+	},
+	fields.Field[naming]{
+		Name: "password",
+		Type: fields.Any(),
+		Use:  fields.Ignored,
+		Doc:  "Ollama's own server does not read it",
+	},
 )}
 
 var pushTable = &fields.Table[naming]{Name: "push", IgnoreUnknown: true, Where: somewhere, Fields: namedFields(
@@ -63,8 +137,20 @@ var deleteTable = &fields.Table[naming]{Name: "delete", IgnoreUnknown: true, Whe
 type copying struct{ source, destination string }
 
 var copyTable = &fields.Table[copying]{Name: "copy", IgnoreUnknown: true, Fields: []fields.Field[copying]{
-	{Name: "source", Type: fields.String().Pattern(notBlank), Required: true, Doc: "name of a model", Set: func(p *copying, v fields.Value) error { p.source = v.String(); return nil }},
-	{Name: "destination", Type: fields.String().Pattern(namePattern), Required: true, Doc: "its second name", Set: func(p *copying, v fields.Value) error { p.destination = v.String(); return nil }},
+	{
+		Name:     "source",
+		Type:     fields.String().Pattern(notBlank),
+		Required: true,
+		Doc:      "name of a model",
+		Set:      func(p *copying, v fields.Value) error { p.source = v.String(); return nil },
+	},
+	{
+		Name:     "destination",
+		Type:     fields.String().Pattern(namePattern),
+		Required: true,
+		Doc:      "its second name",
+		Set:      func(p *copying, v fields.Value) error { p.destination = v.String(); return nil },
+	},
 }}
 
 func (d *dialect) pull(w http.ResponseWriter, r *http.Request) error {
@@ -78,12 +164,19 @@ func (d *dialect) pull(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := n.nameOf()
 	if strings.Contains(name, "://") { // else whoever may pull could make the server ask any address around it
-		return chat.Invalidf("model", "addresses are not fetched for clients: name a model of the catalog, hf.co/ORG/REPO or NAME:TAG")
+		return chat.Invalidf(
+			"model",
+			"addresses are not fetched for clients: name a model of the catalog, hf.co/ORG/REPO or NAME:TAG",
+		)
 	}
 	if err := checkName("model", name); err != nil {
 		return err
 	}
-	return d.progress(w, n.stream, func(report func(modeladmin.Progress)) error { return k.Pull(r.Context(), name, report) })
+	return d.progress(
+		w,
+		n.stream,
+		func(report func(modeladmin.Progress)) error { return k.Pull(r.Context(), name, report) },
+	)
 }
 
 func (d *dialect) push(_ http.ResponseWriter, r *http.Request) error {
@@ -109,7 +202,11 @@ type progressBody struct {
 const reportEvery = 100 * time.Millisecond
 
 // progress runs work and writes its steps, the last of which is success.
-func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report func(modeladmin.Progress)) error) error {
+func (d *dialect) progress(
+	w http.ResponseWriter,
+	stream bool,
+	work func(report func(modeladmin.Progress)) error,
+) error {
 	done := progressBody{Status: "success"}
 	if !stream {
 		if err := work(func(modeladmin.Progress) {}); err != nil {
@@ -126,7 +223,9 @@ func (d *dialect) progress(w http.ResponseWriter, stream bool, work func(report 
 			return
 		}
 		last, told = p, time.Now()
-		lines.Line(progressBody(p)) //nolint:errcheck // the writer keeps its error, and a client that left ends the context
+		lines.Line(
+			progressBody(p),
+		) //nolint:errcheck // the writer keeps its error, and a client that left ends the context
 	})
 	if err == nil {
 		return lines.Line(done)
@@ -269,7 +368,11 @@ func checkName(field, name string) error {
 		return &chat.Error{Kind: chat.Invalid, Field: field, Missing: true, Msg: field + " is required"}
 	}
 	if len(name) > 300 || !modelName.MatchString(name) {
-		return chat.Invalidf(field, "%q is no name of a model: want letters, digits and - _ . : /, such as mine or team/mine:small", name)
+		return chat.Invalidf(
+			field,
+			"%q is no name of a model: want letters, digits and - _ . : /, such as mine or team/mine:small",
+			name,
+		)
 	}
 	return nil
 }

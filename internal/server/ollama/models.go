@@ -119,7 +119,10 @@ func (n *naming) nameOf() string {
 func oneNamed(kind map[string]any) []map[string]any {
 	return []map[string]any{{"anyOf": []any{
 		map[string]any{"required": []string{"model"}, "properties": map[string]any{"model": kind}},
-		map[string]any{"required": []string{"name"}, "properties": map[string]any{"name": kind, "model": map[string]any{"enum": []any{nil, ""}}}},
+		map[string]any{
+			"required":   []string{"name"},
+			"properties": map[string]any{"name": kind, "model": map[string]any{"enum": []any{nil, ""}}},
+		},
 	}}}
 }
 
@@ -132,21 +135,57 @@ const notBlank = `\S`
 
 // modelField is the model of requests that have no older word for it.
 func modelField[T any](set func(dst *T, v fields.Value) error) fields.Field[T] {
-	return fields.Field[T]{Name: "model", Type: fields.String().Pattern(notBlank), Required: true, Doc: "name of the model", Set: set}
+	return fields.Field[T]{
+		Name:     "model",
+		Type:     fields.String().Pattern(notBlank),
+		Required: true,
+		Doc:      "name of the model",
+		Set:      set,
+	}
 }
 
 func namedFields(more ...fields.Field[naming]) []fields.Field[naming] {
 	return append([]fields.Field[naming]{
-		honoured("model", fields.String(), "name of the model; required", func(n *naming, v fields.Value) error { n.model = v.String(); return nil }),
-		honoured("name", fields.String(), "the older word for model", func(n *naming, v fields.Value) error { n.older = v.String(); return nil }),
+		honoured(
+			"model",
+			fields.String(),
+			"name of the model; required",
+			func(n *naming, v fields.Value) error { n.model = v.String(); return nil },
+		),
+		honoured(
+			"name",
+			fields.String(),
+			"the older word for model",
+			func(n *naming, v fields.Value) error { n.older = v.String(); return nil },
+		),
 	}, more...)
 }
 
 var showTable = &fields.Table[naming]{Name: "show", IgnoreUnknown: true, Where: somewhere, Fields: namedFields(
-	honoured("verbose", fields.Bool(), "list the tensors, too", func(n *naming, v fields.Value) error { n.verbose = v.Bool(); return nil }),
-	honoured("system", fields.String(), "show the model as if it had this system message", func(n *naming, v fields.Value) error { n.system = v.String(); return nil }),
-	fields.Field[naming]{Name: "template", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server does not read it"},
-	fields.Field[naming]{Name: "options", Type: fields.Any(), Use: fields.Ignored, Doc: "Ollama's own server shows nothing of it"},
+	honoured(
+		"verbose",
+		fields.Bool(),
+		"list the tensors, too",
+		func(n *naming, v fields.Value) error { n.verbose = v.Bool(); return nil },
+	),
+	honoured(
+		"system",
+		fields.String(),
+		"show the model as if it had this system message",
+		func(n *naming, v fields.Value) error { n.system = v.String(); return nil },
+	),
+	fields.Field[naming]{
+		Name: "template",
+		Type: fields.Any(),
+		Use:  fields.Ignored,
+		Doc:  "Ollama's own server does not read it",
+	},
+	fields.Field[naming]{
+		Name: "options",
+		Type: fields.Any(),
+		Use:  fields.Ignored,
+		Doc:  "Ollama's own server shows nothing of it",
+	},
 )}
 
 // shown is the answer of /api/show.
@@ -184,7 +223,12 @@ func (d *dialect) show(w http.ResponseWriter, r *http.Request) error {
 	}
 	c := d.cards.of(s)
 	if c.problem != nil { // lists have it all the same; here an empty card would be taken for what the model is
-		return &chat.Error{Kind: chat.Internal, Model: s.Name, Msg: chat.TraceOf(r.Context()).Hide("model "+s.Name+" cannot be read: "+c.problem.Error(), s.Path), Err: c.problem}
+		return &chat.Error{
+			Kind:  chat.Internal,
+			Model: s.Name,
+			Msg:   chat.TraceOf(r.Context()).Hide("model "+s.Name+" cannot be read: "+c.problem.Error(), s.Path),
+			Err:   c.problem,
+		}
 	}
 	named := s
 	if chat.TraceOf(r.Context()).Guest { // places on this machine are nothing for keys that only run models

@@ -75,8 +75,14 @@ func message(e *chat.Error) string {
 		if e.AtLeast {
 			least = "at least "
 		}
-		return fmt.Sprintf("the input length exceeds the context length: this model's maximum context length is %d tokens, and the prompt has %s%d; "+
-			"shorten the prompt or load the model with a larger context", e.Context, least, e.Tokens)
+		return fmt.Sprintf(
+			"the input length exceeds the context length: this model's maximum context length is %d tokens, and the "+
+				"prompt has %s%d; "+
+				"shorten the prompt or load the model with a larger context",
+			e.Context,
+			least,
+			e.Tokens,
+		)
 	}
 	if e.Kind == chat.UnknownModel && e.Msg == "" {
 		return fmt.Sprintf("model '%s' not found%s", e.Model, e.Advice())
@@ -89,9 +95,22 @@ const ndjson = "application/x-ndjson"
 // Routes lists the operations.
 func (d *dialect) Routes() []server.Route {
 	runObjects := []fields.ObjectTable{optionsTable}
-	chatObjects := []fields.ObjectTable{optionsTable, messageTable, toolCallTable, callFunctionTable, toolTable, toolFunctionTable}
+	chatObjects := []fields.ObjectTable{
+		optionsTable,
+		messageTable,
+		toolCallTable,
+		callFunctionTable,
+		toolTable,
+		toolFunctionTable,
+	}
 	list := []server.Route{
-		{Method: "GET", Path: "/{$}", Plain: true, Summary: "A line of text by which clients see that the server is there", Handle: d.root},
+		{
+			Method:  "GET",
+			Path:    "/{$}",
+			Plain:   true,
+			Summary: "A line of text by which clients see that the server is there",
+			Handle:  d.root,
+		},
 		{
 			Method: "POST", Path: "/api/generate", Scope: auth.Infer, Body: generateTable, Objects: runObjects, Stream: ndjson, Answers: []int{404},
 			Summary: "Answer a prompt, continue a raw text, or fill a gap; without a prompt, load or unload a model",
@@ -102,13 +121,67 @@ func (d *dialect) Routes() []server.Route {
 			Summary: "Continue a conversation, with tools and thinking; without messages, load or unload a model",
 			Answer:  chunk{}, Piece: fields.Either{chunk{}, errorBody{}}, Doc: promptDoc, Handle: d.chat,
 		},
-		{Method: "GET", Path: "/api/tags", Scope: auth.Infer, Summary: "The models that are there", Answer: modelsAnswer[listed]{}, Handle: d.tags},
-		{Method: "GET", Path: "/api/ps", Scope: auth.Infer, Summary: "The models that are loaded", Answer: modelsAnswer[loaded]{}, Handle: d.ps},
-		{Method: "POST", Path: "/api/show", Scope: auth.Infer, Body: showTable, Answers: []int{404}, Summary: "All about a model", Answer: shown{}, Handle: d.show},
-		{Method: "GET", Path: "/api/version", Summary: "The version of the API, as a version of Ollama, and that of this server", Answer: versionAnswer{}, Handle: d.version},
-		{Method: "POST", Path: "/api/me", Scope: auth.Infer, Summary: "Who is signed in at ollama.com: nobody, as with Ollama before a sign-in", Answer: map[string]any{}, Handle: d.me},
-		{Method: "POST", Path: "/api/embed", Scope: auth.Infer, Body: embedTable, Objects: runObjects, Answers: []int{404}, Summary: "Embeddings of texts: no model here makes any yet, so this answers an error", Handle: d.embed},
-		{Method: "POST", Path: "/api/embeddings", Scope: auth.Infer, Body: embeddingsTable, Objects: runObjects, Answers: []int{404}, Summary: "The older form of /api/embed, with the same answer", Handle: d.embeddings},
+		{
+			Method:  "GET",
+			Path:    "/api/tags",
+			Scope:   auth.Infer,
+			Summary: "The models that are there",
+			Answer:  modelsAnswer[listed]{},
+			Handle:  d.tags,
+		},
+		{
+			Method:  "GET",
+			Path:    "/api/ps",
+			Scope:   auth.Infer,
+			Summary: "The models that are loaded",
+			Answer:  modelsAnswer[loaded]{},
+			Handle:  d.ps,
+		},
+		{
+			Method:  "POST",
+			Path:    "/api/show",
+			Scope:   auth.Infer,
+			Body:    showTable,
+			Answers: []int{404},
+			Summary: "All about a model",
+			Answer:  shown{},
+			Handle:  d.show,
+		},
+		{
+			Method:  "GET",
+			Path:    "/api/version",
+			Summary: "The version of the API, as a version of Ollama, and that of this server",
+			Answer:  versionAnswer{},
+			Handle:  d.version,
+		},
+		{
+			Method:  "POST",
+			Path:    "/api/me",
+			Scope:   auth.Infer,
+			Summary: "Who is signed in at ollama.com: nobody, as with Ollama before a sign-in",
+			Answer:  map[string]any{},
+			Handle:  d.me,
+		},
+		{
+			Method:  "POST",
+			Path:    "/api/embed",
+			Scope:   auth.Infer,
+			Body:    embedTable,
+			Objects: runObjects,
+			Answers: []int{404},
+			Summary: "Embeddings of texts: no model here makes any yet, so this answers an error",
+			Handle:  d.embed,
+		},
+		{
+			Method:  "POST",
+			Path:    "/api/embeddings",
+			Scope:   auth.Infer,
+			Body:    embeddingsTable,
+			Objects: runObjects,
+			Answers: []int{404},
+			Summary: "The older form of /api/embed, with the same answer",
+			Handle:  d.embeddings,
+		},
 	}
 	return append(list, d.manageRoutes()...)
 }
@@ -128,7 +201,10 @@ func (d *dialect) root(w http.ResponseWriter, _ *http.Request) error {
 // me answers as Ollama's server does where nobody is signed in: clients hide what belongs to the cloud then.
 func (d *dialect) me(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	return &chat.Error{Kind: chat.Unauthorized, Msg: "unauthorized: this server has no accounts, and nobody is signed in at ollama.com"}
+	return &chat.Error{
+		Kind: chat.Unauthorized,
+		Msg:  "unauthorized: this server has no accounts, and nobody is signed in at ollama.com",
+	}
 }
 
 type versionAnswer struct {

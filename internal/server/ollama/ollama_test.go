@@ -38,11 +38,14 @@ func TestContextGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := w.Post(t, "/api/generate", `{"model":"whale:small","prompt":"And cold?","stream":false,"context":`+string(ctx)+`}`).JSON(t)
-	if second["response"] != "Yes." || second["prompt_eval_cached_count"].(float64) < first["prompt_eval_count"].(float64) {
+	second := w.Post(t, "/api/generate", `{"model":"whale:small","prompt":"And cold?","stream":false,"context":`+string(ctx)+`}`).
+		JSON(t)
+	if second["response"] != "Yes." ||
+		second["prompt_eval_cached_count"].(float64) < first["prompt_eval_count"].(float64) {
 		t.Errorf("%v behind %v", second, first)
 	}
-	want := prompts[0] + "Yes.<|im_end|><|im_start|>system\nYou are a whale.<|im_end|>\n<|im_start|>user\nAnd cold?<|im_end|>\n<|im_start|>assistant\n"
+	want := prompts[0] + "Yes.<|im_end|><|im_start|>system\nYou are a whale.<|im_end|>\n<|im_start|>user\nAnd " +
+		"cold?<|im_end|>\n<|im_start|>assistant\n"
 	if prompts[1] != want {
 		t.Errorf("the second prompt is %q\nwant %q", prompts[1], want)
 	}
@@ -65,7 +68,11 @@ func TestTextIsNoControlTokenUnlessRaw(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	w, _ := start(t, servertest.Options{})
 	ask := func(options string) string {
-		return w.Post(t, "/api/chat", `{"model":"scripted","stream":false,"messages":[{"role":"user","content":"x"}],"options":{"temperature":60,"top_k":0,"top_p":1,"num_predict":24,`+options+`}}`).Body
+		return w.Post(
+			t,
+			"/api/chat",
+			`{"model":"scripted","stream":false,"messages":[{"role":"user","content":"x"}],"options":{"temperature":60,"top_k":0,"top_p":1,"num_predict":24,`+options+`}}`,
+		).Body
 	}
 	text := func(body string) string {
 		var r struct{ Message struct{ Content string } }
@@ -116,7 +123,11 @@ func TestKeepAlive(t *testing.T) {
 			t.Errorf("keep_alive %s: stays %v, want %v (%v)", c.keep, left, c.want, err)
 		}
 	}
-	w.Post(t, "/api/chat", `{"model":"scripted","messages":[{"role":"user","content":"x"}],"keep_alive":0,"stream":false}`)
+	w.Post(
+		t,
+		"/api/chat",
+		`{"model":"scripted","messages":[{"role":"user","content":"x"}],"keep_alive":0,"stream":false}`,
+	)
 	for end := time.Now().Add(10 * time.Second); len(rows()) > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("with keep_alive 0 the model stays: %v", rows())
@@ -128,7 +139,12 @@ func TestDisconnectEndsTheAnswer(t *testing.T) {
 	w, _ := start(t, servertest.Options{Script: func(string) string { return strings.Repeat("long ", 2000) }})
 	w.Backend.SetDelay(2 * time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, "POST", w.URL+"/api/chat", strings.NewReader(`{"model":"scripted","messages":[{"role":"user","content":"x"}]}`))
+	req, err := http.NewRequestWithContext(
+		ctx,
+		"POST",
+		w.URL+"/api/chat",
+		strings.NewReader(`{"model":"scripted","messages":[{"role":"user","content":"x"}]}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +177,12 @@ func TestDeadlineEndsTheStreamWithAnError(t *testing.T) {
 	body := `{"model":"scripted","prompt":"x"}`
 	r := w.Post(t, "/api/generate", body)
 	lines := strings.Split(strings.TrimSpace(r.Body), "\n")
-	if last := lines[len(lines)-1]; r.Status != 200 || len(lines) < 2 || last != `{"error":"the request took longer than its deadline"}` {
+	if last := lines[len(lines)-1]; r.Status != 200 || len(lines) < 2 ||
+		last != `{"error":"the request took longer than its deadline"}` {
 		t.Errorf("%d, %d lines, the last one %s", r.Status, len(lines), last)
 	}
-	if r := w.Post(t, "/api/generate", `{"model":"scripted","prompt":"x","stream":false}`); r.Status != http.StatusGatewayTimeout || !strings.HasPrefix(r.Body, `{"error":"`) {
+	if r := w.Post(t, "/api/generate", `{"model":"scripted","prompt":"x","stream":false}`); r.Status != http.StatusGatewayTimeout ||
+		!strings.HasPrefix(r.Body, `{"error":"`) {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
 }
@@ -193,7 +211,8 @@ func TestErrorsOfTheServer(t *testing.T) {
 		{"GET", "/api/tags", "", append([]string{"Origin", "https://evil.example"}, key...), 403, "evil.example"},
 	} {
 		r := w.Do(t, c.method, c.path, c.body, c.headers...)
-		if r.Status != c.status || !strings.Contains(r.Body, c.text) || c.status >= 400 && !strings.HasPrefix(r.Body, `{"error":"`) {
+		if r.Status != c.status || !strings.Contains(r.Body, c.text) ||
+			c.status >= 400 && !strings.HasPrefix(r.Body, `{"error":"`) {
 			t.Errorf("%s %s: %d %s, want %d with %q", c.method, c.path, r.Status, r.Body, c.status, c.text)
 		}
 	}
@@ -222,7 +241,11 @@ func TestWhatTheKeeperIsAsked(t *testing.T) {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	half, three, seed := float32(0.5), 3, uint64(3)
-	user := chat.Message{Role: chat.User, Parts: []chat.Part{{Text: "u", Field: "messages[0].content"}}, Field: "messages[0]"}
+	user := chat.Message{
+		Role:  chat.User,
+		Parts: []chat.Part{{Text: "u", Field: "messages[0].content"}},
+		Field: "messages[0]",
+	}
 	want := []modeladmin.Creation{
 		{Name: "new", Files: map[string]string{"a.gguf": hex}},
 		{
@@ -244,13 +267,22 @@ func TestWhatTheKeeperIsAsked(t *testing.T) {
 
 // A stream and a whole answer say the same, whatever stands beside them in the batch.
 func TestStreamsAndWholeAnswersAgree(t *testing.T) {
-	w, _ := start(t, servertest.Options{Script: func(p string) string { return "<think>\n" + p[len(p)/2:] + "\n</think>\n\nGrüße " + p[:8] }})
+	w, _ := start(
+		t,
+		servertest.Options{
+			Script: func(p string) string { return "<think>\n" + p[len(p)/2:] + "\n</think>\n\nGrüße " + p[:8] },
+		},
+	)
 	type body struct {
 		Message struct{ Content, Thinking string }
 		Done    bool
 	}
 	ask := func(i int, stream bool) (string, error) {
-		q := fmt.Sprintf(`{"model":"scripted","stream":%v,"messages":[{"role":"user","content":"question %d"}]}`, stream, i)
+		q := fmt.Sprintf(
+			`{"model":"scripted","stream":%v,"messages":[{"role":"user","content":"question %d"}]}`,
+			stream,
+			i,
+		)
 		r, err := w.Send(t.Context(), "POST", "/api/chat", q)
 		if err != nil {
 			return "", err
@@ -322,14 +354,17 @@ func TestFieldsOfOfficialClients(t *testing.T) {
 		}
 	}
 	for title, list := range map[string]string{
-		"generate":        "model prompt suffix system template context stream raw format images keep_alive think logprobs top_logprobs width height steps options",
+		"generate": "model prompt suffix system template context stream raw format images keep_alive think " +
+			"logprobs top_logprobs width height steps options",
 		"chat":            "model messages stream format keep_alive tools think logprobs top_logprobs options",
 		"message":         "role content thinking images tool_calls tool_name",
 		"tool":            "type function",
 		"tool's function": "name description parameters",
 		"call's function": "name arguments",
-		"options": "numa num_ctx num_batch num_gpu main_gpu low_vram f16_kv logits_all vocab_only use_mmap use_mlock embedding_only num_thread " +
-			"num_keep seed num_predict top_k top_p min_p tfs_z typical_p repeat_last_n temperature repeat_penalty presence_penalty frequency_penalty " +
+		"options": "numa num_ctx num_batch num_gpu main_gpu low_vram f16_kv logits_all vocab_only use_mmap " +
+			"use_mlock embedding_only num_thread " +
+			"num_keep seed num_predict top_k top_p min_p tfs_z typical_p repeat_last_n temperature repeat_penalty " +
+			"presence_penalty frequency_penalty " +
 			"mirostat mirostat_tau mirostat_eta penalize_newline stop draft_num_predict",
 		"embed":      "model input truncate dimensions options keep_alive",
 		"embeddings": "model prompt options keep_alive",

@@ -40,33 +40,112 @@ func whole(lo, hi float64) fields.Type { return fields.Number(lo, hi) }
 
 // optionsTable is the object "options". Ollama's server notes unknown names in its log only, so they are ignored.
 var optionsTable = &fields.Table[options]{Name: "options", IgnoreUnknown: true, Fields: []fields.Field[options]{
-	option("num_ctx", whole(0, maxInt32), "bound on prompt and answer together, in tokens; more than the model was trained for means all of it, as with Ollama; more than the server gives the model is refused", func(o *options, v fields.Value) { o.context = v.Truncated() }),
-	option("num_predict", whole(-2, maxInt32), "most tokens of the answer; negative: until the context is full; 0: none", func(o *options, v fields.Value) { n := v.Truncated(); o.predict = &n }),
-	option("temperature", fields.Number(0, 10000), "0 takes the most probable token. Left out: "+fields.DefaultSampling, func(o *options, v fields.Value) { o.sampling.Temperature = v.Float32() }),
-	option("top_k", whole(-maxInt32, maxInt32), "draw from the k most probable tokens; 0 or less: from all; 40 where nothing is said", func(o *options, v fields.Value) { n := v.Truncated(); o.sampling.TopK = &n }),
-	option("top_p", fields.Number(0, 1e9), "draw from the most probable tokens that have this probability together; 1 or more: from all; 0: the most probable one; 0.9 where nothing is said", func(o *options, v fields.Value) {
-		o.greedy = v.Float() == 0
-		o.sampling.TopP = atMostOne(v)
-	}),
-	option("min_p", fields.Number(0, 1), "leave out tokens less probable than this share of the most probable one; 0: none", func(o *options, v fields.Value) { o.sampling.MinP = v.Float32() }),
-	option("typical_p", fields.Number(0, 1e9), "locally typical sampling; 0, and 1 or more: off", func(o *options, v fields.Value) { o.sampling.TypicalP = atMostOne(v) }),
-	option("seed", whole(-(1<<63), 1<<64), "any number of 64 bits; the same seed draws the same tokens; -1, or none: another one each time", func(o *options, v fields.Value) {
-		if n := v.Truncated(); n != -1 {
-			seed := uint64(n)
-			o.sampling.Seed = &seed
-		}
-	}),
-	{Name: "stop", Type: fields.List(fields.String().NotEmpty()), Doc: "texts that end the answer and are no part of it", Set: setStop},
-	option("repeat_penalty", fields.Number(0, 10000), "divides the scores of tokens that came up lately; 1: off", func(o *options, v fields.Value) { o.sampling.RepetitionPenalty = v.Float32() }),
-	option("repeat_last_n", whole(-1, maxInt32), "how many tokens back repeat_penalty looks; -1: all; 0: no penalties at all; 64 where nothing is said", func(o *options, v fields.Value) {
-		n := v.Truncated()
-		o.noReach = n == 0
-		o.sampling.RepeatLastN = &n
-	}),
-	option("presence_penalty", fields.Number(-100, 100), "is taken once from the score of each token that the answer has", func(o *options, v fields.Value) { o.sampling.PresencePenalty = v.Float32() }),
-	option("frequency_penalty", fields.Number(-100, 100), "is taken from the score of a token for each time that the answer has it", func(o *options, v fields.Value) { o.sampling.FrequencyPenalty = v.Float32() }),
-	{Name: "mirostat", Type: fields.Int(0, 2), Use: fields.Refused, Allow: []string{"0"}, Doc: "Ollama dropped it; use top_p or min_p"},
-	{Name: "tfs_z", Type: fields.Number(0, 1e9), Use: fields.Refused, Allow: []string{"1", "1.0", "0", "0.0"}, Doc: "Ollama dropped it; use top_p or min_p"},
+	option(
+		"num_ctx",
+		whole(0, maxInt32),
+		"bound on prompt and answer together, in tokens; more than the model was trained for means all of it, as "+
+			"with Ollama; more than the server gives the model is refused",
+		func(o *options, v fields.Value) { o.context = v.Truncated() },
+	),
+	option(
+		"num_predict",
+		whole(-2, maxInt32),
+		"most tokens of the answer; negative: until the context is full; 0: none",
+		func(o *options, v fields.Value) { n := v.Truncated(); o.predict = &n },
+	),
+	option(
+		"temperature",
+		fields.Number(0, 10000),
+		"0 takes the most probable token. Left out: "+fields.DefaultSampling,
+		func(o *options, v fields.Value) { o.sampling.Temperature = v.Float32() },
+	),
+	option(
+		"top_k",
+		whole(-maxInt32, maxInt32),
+		"draw from the k most probable tokens; 0 or less: from all; 40 where nothing is said",
+		func(o *options, v fields.Value) { n := v.Truncated(); o.sampling.TopK = &n },
+	),
+	option(
+		"top_p",
+		fields.Number(0, 1e9),
+		"draw from the most probable tokens that have this probability together; 1 or more: from all; 0: the most "+
+			"probable one; 0.9 where nothing is said",
+		func(o *options, v fields.Value) {
+			o.greedy = v.Float() == 0
+			o.sampling.TopP = atMostOne(v)
+		},
+	),
+	option(
+		"min_p",
+		fields.Number(0, 1),
+		"leave out tokens less probable than this share of the most probable one; 0: none",
+		func(o *options, v fields.Value) { o.sampling.MinP = v.Float32() },
+	),
+	option(
+		"typical_p",
+		fields.Number(0, 1e9),
+		"locally typical sampling; 0, and 1 or more: off",
+		func(o *options, v fields.Value) { o.sampling.TypicalP = atMostOne(v) },
+	),
+	option(
+		"seed",
+		whole(-(1<<63), 1<<64),
+		"any number of 64 bits; the same seed draws the same tokens; -1, or none: another one each time",
+		func(o *options, v fields.Value) {
+			if n := v.Truncated(); n != -1 {
+				seed := uint64(n)
+				o.sampling.Seed = &seed
+			}
+		},
+	),
+	{
+		Name: "stop",
+		Type: fields.List(fields.String().NotEmpty()),
+		Doc:  "texts that end the answer and are no part of it",
+		Set:  setStop,
+	},
+	option(
+		"repeat_penalty",
+		fields.Number(0, 10000),
+		"divides the scores of tokens that came up lately; 1: off",
+		func(o *options, v fields.Value) { o.sampling.RepetitionPenalty = v.Float32() },
+	),
+	option(
+		"repeat_last_n",
+		whole(-1, maxInt32),
+		"how many tokens back repeat_penalty looks; -1: all; 0: no penalties at all; 64 where nothing is said",
+		func(o *options, v fields.Value) {
+			n := v.Truncated()
+			o.noReach = n == 0
+			o.sampling.RepeatLastN = &n
+		},
+	),
+	option(
+		"presence_penalty",
+		fields.Number(-100, 100),
+		"is taken once from the score of each token that the answer has",
+		func(o *options, v fields.Value) { o.sampling.PresencePenalty = v.Float32() },
+	),
+	option(
+		"frequency_penalty",
+		fields.Number(-100, 100),
+		"is taken from the score of a token for each time that the answer has it",
+		func(o *options, v fields.Value) { o.sampling.FrequencyPenalty = v.Float32() },
+	),
+	{
+		Name:  "mirostat",
+		Type:  fields.Int(0, 2),
+		Use:   fields.Refused,
+		Allow: []string{"0"},
+		Doc:   "Ollama dropped it; use top_p or min_p",
+	},
+	{
+		Name:  "tfs_z",
+		Type:  fields.Number(0, 1e9),
+		Use:   fields.Refused,
+		Allow: []string{"1", "1.0", "0", "0.0"},
+		Doc:   "Ollama dropped it; use top_p or min_p",
+	},
 	ignored("mirostat_tau", fields.Any(), "belongs to mirostat"),
 	ignored("mirostat_eta", fields.Any(), "belongs to mirostat"),
 	ignored("num_keep", fields.Any(), "says what stays when a context is cut, and none is cut here"),

@@ -50,48 +50,172 @@ var (
 func commonFields() []fields.Field[run] {
 	return []fields.Field[run]{
 		modelField(func(r *run, v fields.Value) error { r.model = v.String(); return nil }),
-		honoured("stream", fields.Bool(), "answer in JSON lines as the text comes, which is the default; false: one JSON object", func(r *run, v fields.Value) error { r.stream = v.Bool(); return nil }),
-		honoured("options", fields.Object("options"), "settings of this request", func(r *run, v fields.Value) (err error) { r.opts, err = decodeOptions(v); return err }),
-		honoured("keep_alive", keepAliveType, "how long the model stays loaded afterwards: seconds, or a text such as 10m; negative: for good; 0: not at all; what an earlier request said where this one says nothing", func(r *run, v fields.Value) (err error) {
-			r.keep, err = fields.KeepAlive(v)
-			return err
-		}),
-		honoured("format", fields.String().Or(fields.Object("")), `"json" or a JSON Schema that can be enforced exactly: what the answer is held to; thinking and calls are free`, setFormat),
-		honoured("think", thinkType, "think before answering, which is the default of models that can; a level for models that know levels, for others low, medium and high end the thinking after 1024, 8192 and 24576 tokens; refused for models that do not think", setThink),
-		honoured(fields.Time, fields.String(), fields.TimeDoc, func(r *run, v fields.Value) error { return fields.SetTime(&r.now, v) }),
+		honoured(
+			"stream",
+			fields.Bool(),
+			"answer in JSON lines as the text comes, which is the default; false: one JSON object",
+			func(r *run, v fields.Value) error { r.stream = v.Bool(); return nil },
+		),
+		honoured(
+			"options",
+			fields.Object("options"),
+			"settings of this request",
+			func(r *run, v fields.Value) (err error) { r.opts, err = decodeOptions(v); return err },
+		),
+		honoured(
+			"keep_alive",
+			keepAliveType,
+			"how long the model stays loaded afterwards: seconds, or a text such as 10m; negative: for good; 0: not "+
+				"at all; what an earlier request said where this one says nothing",
+			func(r *run, v fields.Value) (err error) {
+				r.keep, err = fields.KeepAlive(v)
+				return err
+			},
+		),
+		honoured(
+			"format",
+			fields.String().Or(fields.Object("")),
+			`"json" or a JSON Schema that can be enforced exactly: what the answer is held to; thinking and calls are free`,
+			setFormat,
+		),
+		honoured(
+			"think",
+			thinkType,
+			"think before answering, which is the default of models that can; a level for models that know levels, "+
+				"for others low, medium and high end the thinking after 1024, 8192 and 24576 tokens; refused for "+
+				"models that do not think",
+			setThink,
+		),
+		honoured(
+			fields.Time,
+			fields.String(),
+			fields.TimeDoc,
+			func(r *run, v fields.Value) error { return fields.SetTime(&r.now, v) },
+		),
 		honoured(fields.Conclude, fields.Bool(), fields.ConcludeDoc, func(r *run, v fields.Value) error {
 			r.conclude = new(v.Bool())
 			return nil
 		}),
-		honoured[run]("truncate", fields.Bool(), "false: refuse a prompt that does not fit. Prompts are never cut here, so true differs in nothing", nil),
-		honoured[run]("shift", fields.Bool(), "false: end the answer when the context is full. Contexts are never shifted here, so true differs in nothing", nil),
-		honoured("logprobs", fields.Bool(), "log probabilities of the answer's tokens", func(r *run, v fields.Value) error { r.logProbs = v.Bool(); return nil }),
-		honoured("top_logprobs", fields.Int(0, 20), "how many of the most probable tokens to report beside each", func(r *run, v fields.Value) error { r.topLogs = v.Int(); return nil }),
-		honoured("_debug_render_only", fields.Bool(), "answer with the prompt as the model would see it, and generate nothing", func(r *run, v fields.Value) error { r.debug = v.Bool(); return nil }),
+		honoured[run](
+			"truncate",
+			fields.Bool(),
+			"false: refuse a prompt that does not fit. Prompts are never cut here, so true differs in nothing",
+			nil,
+		),
+		honoured[run](
+			"shift",
+			fields.Bool(),
+			"false: end the answer when the context is full. Contexts are never shifted here, so true differs in "+
+				"nothing",
+			nil,
+		),
+		honoured(
+			"logprobs",
+			fields.Bool(),
+			"log probabilities of the answer's tokens",
+			func(r *run, v fields.Value) error { r.logProbs = v.Bool(); return nil },
+		),
+		honoured(
+			"top_logprobs",
+			fields.Int(0, 20),
+			"how many of the most probable tokens to report beside each",
+			func(r *run, v fields.Value) error { r.topLogs = v.Int(); return nil },
+		),
+		honoured(
+			"_debug_render_only",
+			fields.Bool(),
+			"answer with the prompt as the model would see it, and generate nothing",
+			func(r *run, v fields.Value) error { r.debug = v.Bool(); return nil },
+		),
 	}
 }
 
 var generateTable = &fields.Table[run]{Name: "generate", IgnoreUnknown: true, Fields: append(
 	commonFields(),
-	honoured("prompt", fields.String(), "what the user says; empty: only load the model, or unload it with keep_alive 0", func(r *run, v fields.Value) error { r.prompt = v.String(); return nil }),
-	honoured("suffix", fields.String(), "text behind a gap that the answer fills, for models trained for that", func(r *run, v fields.Value) error { r.suffix = v.String(); return nil }),
-	honoured("system", fields.String(), "system message instead of the model's own", func(r *run, v fields.Value) error { r.system = v.String(); return nil }),
-	fields.Field[run]{Name: "template", Type: fields.String(), Use: fields.Refused, Allow: []string{`""`}, Doc: "prompts are made with the model's own template; use raw to send a prompt as it is"},
-	honoured("context", fields.List(fields.Int(0, maxInt32)), "the context of an earlier answer, which this prompt goes on from", setContext),
-	honoured("raw", fields.Bool(), "continue the prompt as it is, with the control tokens that are written in it", func(r *run, v fields.Value) error { r.raw = v.Bool(); return nil }),
-	honoured("images", fields.List(fields.Base64()), "images or sounds in base64, for models that take them", func(r *run, v fields.Value) (err error) { r.images, err = images(v); return err }),
-	fields.Field[run]{Name: "width", Type: fields.Any(), Use: fields.Refused, Allow: []string{"0"}, Doc: "this server makes no images"},
-	fields.Field[run]{Name: "height", Type: fields.Any(), Use: fields.Refused, Allow: []string{"0"}, Doc: "this server makes no images"},
-	fields.Field[run]{Name: "steps", Type: fields.Any(), Use: fields.Refused, Allow: []string{"0"}, Doc: "this server makes no images"},
+	honoured(
+		"prompt",
+		fields.String(),
+		"what the user says; empty: only load the model, or unload it with keep_alive 0",
+		func(r *run, v fields.Value) error { r.prompt = v.String(); return nil },
+	),
+	honoured(
+		"suffix",
+		fields.String(),
+		"text behind a gap that the answer fills, for models trained for that",
+		func(r *run, v fields.Value) error { r.suffix = v.String(); return nil },
+	),
+	honoured(
+		"system",
+		fields.String(),
+		"system message instead of the model's own",
+		func(r *run, v fields.Value) error { r.system = v.String(); return nil },
+	),
+	fields.Field[run]{
+		Name:  "template",
+		Type:  fields.String(),
+		Use:   fields.Refused,
+		Allow: []string{`""`},
+		Doc:   "prompts are made with the model's own template; use raw to send a prompt as it is",
+	},
+	honoured(
+		"context",
+		fields.List(fields.Int(0, maxInt32)),
+		"the context of an earlier answer, which this prompt goes on from",
+		setContext,
+	),
+	honoured(
+		"raw",
+		fields.Bool(),
+		"continue the prompt as it is, with the control tokens that are written in it",
+		func(r *run, v fields.Value) error { r.raw = v.Bool(); return nil },
+	),
+	honoured(
+		"images",
+		fields.List(fields.Base64()),
+		"images or sounds in base64, for models that take them",
+		func(r *run, v fields.Value) (err error) { r.images, err = images(v); return err },
+	),
+	fields.Field[run]{
+		Name:  "width",
+		Type:  fields.Any(),
+		Use:   fields.Refused,
+		Allow: []string{"0"},
+		Doc:   "this server makes no images",
+	},
+	fields.Field[run]{
+		Name:  "height",
+		Type:  fields.Any(),
+		Use:   fields.Refused,
+		Allow: []string{"0"},
+		Doc:   "this server makes no images",
+	},
+	fields.Field[run]{
+		Name:  "steps",
+		Type:  fields.Any(),
+		Use:   fields.Refused,
+		Allow: []string{"0"},
+		Doc:   "this server makes no images",
+	},
 )}
 
 var chatTable = &fields.Table[run]{Name: "chat", IgnoreUnknown: true, Fields: append(
 	commonFields(),
-	honoured("messages", fields.List(fields.Object("message")), "the conversation; empty: only load the model, or unload it with keep_alive 0. A last message of the assistant is continued", func(r *run, v fields.Value) (err error) {
-		r.messages, err = messages(v)
-		return err
-	}),
-	honoured("tools", fields.List(fields.Object("tool")), "functions that the model may call", func(r *run, v fields.Value) (err error) { r.tools, err = tools(v); return err }),
+	honoured(
+		"messages",
+		fields.List(fields.Object("message")),
+		"the conversation; empty: only load the model, or unload it with keep_alive 0. A last message of the "+
+			"assistant is continued",
+		func(r *run, v fields.Value) (err error) {
+			r.messages, err = messages(v)
+			return err
+		},
+	),
+	honoured(
+		"tools",
+		fields.List(fields.Object("tool")),
+		"functions that the model may call",
+		func(r *run, v fields.Value) (err error) { r.tools, err = tools(v); return err },
+	),
 )}
 
 func setFormat(r *run, v fields.Value) error {

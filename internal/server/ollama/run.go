@@ -30,7 +30,13 @@ func (d *dialect) chat(w http.ResponseWriter, r *http.Request) error {
 }
 
 // run answers a request; an empty one only loads or unloads the model.
-func (d *dialect) run(w http.ResponseWriter, r *http.Request, a *answer, empty bool, request func(chat.Spec) *chat.Request) error {
+func (d *dialect) run(
+	w http.ResponseWriter,
+	r *http.Request,
+	a *answer,
+	empty bool,
+	request func(chat.Spec) *chat.Request,
+) error {
 	ctx := r.Context()
 	spec, err := d.resolve(ctx, a.r.model)
 	if err != nil {
@@ -89,7 +95,13 @@ func (r *run) suit(m *chat.Model) error {
 			r.opts.context = m.Context
 			return nil
 		}
-		return chat.Unsupportedf("options.num_ctx", "%d tokens are asked for, and this server gives the model %d: ask for less, or start it with --context %d", n, m.Context, n)
+		return chat.Unsupportedf(
+			"options.num_ctx",
+			"%d tokens are asked for, and this server gives the model %d: ask for less, or start it with --context %d",
+			n,
+			m.Context,
+			n,
+		)
 	}
 	return nil
 }
@@ -128,5 +140,8 @@ func (d *dialect) notEmbedder(ctx context.Context, name string) error {
 	if _, err := d.resolve(ctx, name); err != nil {
 		return err
 	}
-	return &chat.Error{Kind: chat.Unsupported, Msg: fmt.Sprintf("%q does not support embeddings: it is not an embedding model", name)}
+	return &chat.Error{
+		Kind: chat.Unsupported,
+		Msg:  fmt.Sprintf("%q does not support embeddings: it is not an embedding model", name),
+	}
 }

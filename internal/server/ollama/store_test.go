@@ -40,7 +40,13 @@ func newRoom(t *testing.T, places ...store.Place) *room {
 	t.Cleanup(registry.Close)
 	catalog := models.New(r.store)
 	r.keeper = &keeper.Keeper{Store: r.store, Catalog: catalog, Fetcher: func(p fetch.Progress) *fetch.Fetcher {
-		return &fetch.Fetcher{Store: r.store, Progress: p, OllamaEndpoint: registry.URL, HFEndpoint: registry.URL, ReachTimeout: time.Second}
+		return &fetch.Fetcher{
+			Store:          r.store,
+			Progress:       p,
+			OllamaEndpoint: registry.URL,
+			HFEndpoint:     registry.URL,
+			ReachTimeout:   time.Second,
+		}
 	}}
 	r.World = servertest.New(t, servertest.Options{
 		Script:   func(string) string { return "Hello! What now?" },
@@ -63,7 +69,12 @@ func (r *room) registry(w http.ResponseWriter, q *http.Request) {
 	sum := fmt.Sprintf("sha256:%x", sha256.Sum256(r.file))
 	switch q.URL.Path {
 	case "/v2/library/tiny/manifests/latest":
-		fmt.Fprintf(w, `{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":%q,"size":%d}]}`, sum, len(r.file))
+		fmt.Fprintf(
+			w,
+			`{"schemaVersion":2,"layers":[{"mediaType":"application/vnd.ollama.image.model","digest":%q,"size":%d}]}`,
+			sum,
+			len(r.file),
+		)
 	case "/v2/library/tiny/blobs/" + sum:
 		http.ServeContent(w, q, "", time.Time{}, strings.NewReader(string(r.file)))
 	default:
@@ -91,16 +102,30 @@ func (r *room) fails(t *testing.T, status int, word, method, path, body string) 
 
 func (r *room) prompt(t *testing.T, model string) string {
 	t.Helper()
-	return r.ok(t, "POST", "/api/chat", `{"model":"`+model+`","_debug_render_only":true,"messages":[{"role":"user","content":"x"}]}`).Body
+	return r.ok(
+		t,
+		"POST",
+		"/api/chat",
+		`{"model":"`+model+`","_debug_render_only":true,"messages":[{"role":"user","content":"x"}]}`,
+	).Body
 }
 
 func TestCreatedModels(t *testing.T) {
 	r := newRoom(t)
-	r.ok(t, "POST", "/api/create", `{"model":"singer","from":"scripted","system":"Sing.","license":"MIT","parameters":{"num_predict":5,"stop":["?"]},"messages":[{"role":"user","content":"la"}]}`)
+	r.ok(
+		t,
+		"POST",
+		"/api/create",
+		`{"model":"singer","from":"scripted","system":"Sing.","license":"MIT","parameters":{"num_predict":5,"stop":["?"]},"messages":[{"role":"user","content":"la"}]}`,
+	)
 	if p := r.prompt(t, "singer"); !strings.Contains(p, "Sing.") || !strings.Contains(p, "la<|im_end|>") {
 		t.Errorf("the prompt is %s", p)
 	}
-	if res := r.ok(t, "POST", "/api/generate", `{"model":"singer:latest","prompt":"x","stream":false}`); !strings.Contains(res.Body, `"response":"Hello"`) || !strings.Contains(res.Body, "length") {
+	if res := r.ok(t, "POST", "/api/generate", `{"model":"singer:latest","prompt":"x","stream":false}`); !strings.Contains(
+		res.Body,
+		`"response":"Hello"`,
+	) ||
+		!strings.Contains(res.Body, "length") {
 		t.Errorf("num_predict of the model is not kept: %s", res.Body)
 	}
 	if ps := r.ok(t, "GET", "/api/ps", "").Body; strings.Count(ps, `"name"`) != 1 {
@@ -137,7 +162,10 @@ func TestCreatedModels(t *testing.T) {
 	r.ok(t, "POST", "/api/pull", `{"model":"tiny"}`)
 	r.ok(t, "POST", "/api/create", `{"model":"child","from":"tiny","parameters":{"num_ctx":25,"temperature":0}}`)
 	r.fails(t, 403, "child was made of tiny:latest", "DELETE", "/api/delete", `{"model":"tiny"}`)
-	if res := r.ok(t, "POST", "/api/generate", `{"model":"child","prompt":"x","stream":false}`); !strings.Contains(res.Body, `"done_reason":"length"`) {
+	if res := r.ok(t, "POST", "/api/generate", `{"model":"child","prompt":"x","stream":false}`); !strings.Contains(
+		res.Body,
+		`"done_reason":"length"`,
+	) {
 		t.Errorf("num_ctx of the model is not kept: %s", res.Body)
 	}
 	r.ok(t, "DELETE", "/api/delete", `{"model":"child"}`)
@@ -174,7 +202,11 @@ func TestBrokenUpload(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	fmt.Fprintf(c, "POST /api/blobs/sha256:%s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n", strings.Repeat("a", 64))
+	fmt.Fprintf(
+		c,
+		"POST /api/blobs/sha256:%s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n",
+		strings.Repeat("a", 64),
+	)
 	answer, err := bufio.NewReader(c).ReadString('\n')
 	if err != nil || !strings.HasPrefix(answer, "HTTP/1.1 400") || strings.Contains(r.Log(), `"level":"ERROR"`) {
 		t.Errorf("%v: %s%s", err, answer, r.Log())
@@ -210,20 +242,32 @@ func TestModelsOfOllamaRunInPlace(t *testing.T) {
 	layer := func(kind, text string) string {
 		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 		write("blobs/sha256-"+sum, text)
-		return fmt.Sprintf(`{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%s","size":%d}`, kind, sum, len(text))
+		return fmt.Sprintf(
+			`{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%s","size":%d}`,
+			kind,
+			sum,
+			len(text),
+		)
 	}
 	write("manifests/registry.ollama.ai/library/theirs/latest", `{"schemaVersion":2,"layers":[`+strings.Join([]string{
-		layer("model", string(r.file)), layer("system", "Be theirs."), layer("params", `{"num_predict":5,"stop":["?"],"mirostat":1}`),
+		layer(
+			"model",
+			string(r.file),
+		), layer("system", "Be theirs."), layer("params", `{"num_predict":5,"stop":["?"],"mirostat":1}`),
 	}, ",")+`]}`)
 	if p := r.prompt(t, "theirs"); !strings.Contains(p, "Be theirs.") {
 		t.Errorf("the prompt is %s", p)
 	}
-	if res := r.ok(t, "POST", "/api/generate", `{"model":"theirs:latest","prompt":"x","stream":false}`); !strings.Contains(res.Body, `"response":"Hello"`) {
+	if res := r.ok(t, "POST", "/api/generate", `{"model":"theirs:latest","prompt":"x","stream":false}`); !strings.Contains(
+		res.Body,
+		`"response":"Hello"`,
+	) {
 		t.Errorf("their parameters are not kept: %s", res.Body)
 	}
 	r.fails(t, 403, "Ollama", "DELETE", "/api/delete", `{"model":"theirs"}`)
 	r.ok(t, "POST", "/api/create", `{"model":"ours","from":"theirs","parameters":{"temperature":0}}`)
-	if show := r.ok(t, "POST", "/api/show", `{"model":"ours"}`).Body; !strings.Contains(show, "Be theirs.") || !strings.Contains(show, "temperature") {
+	if show := r.ok(t, "POST", "/api/show", `{"model":"ours"}`).Body; !strings.Contains(show, "Be theirs.") ||
+		!strings.Contains(show, "temperature") {
 		t.Errorf("ours is %s", show)
 	}
 }
@@ -243,7 +287,8 @@ func TestRefusedMakings(t *testing.T) {
 		{"/api/copy", `{"source":"scripted","destination":"smollm2-135m"}`, "destination: "},
 	} {
 		var e struct{ Error string }
-		if got := r.Post(t, c.path, c.body); got.Status != 400 || json.Unmarshal([]byte(got.Body), &e) != nil || !strings.Contains(e.Error, c.say) {
+		if got := r.Post(t, c.path, c.body); got.Status != 400 || json.Unmarshal([]byte(got.Body), &e) != nil ||
+			!strings.Contains(e.Error, c.say) {
 			t.Errorf("%s: %d %s, want %q", c.body, got.Status, got.Body, c.say)
 		}
 	}
@@ -278,7 +323,8 @@ func TestShowOfADamagedModel(t *testing.T) {
 	}
 }
 
-// TestModelfilesGoRound makes a model of texts that are hard to quote, and another one of its Modelfile: both are the same.
+// TestModelfilesGoRound makes a model of texts that are hard to quote, and another one of its Modelfile: both are the
+// same.
 func TestModelfilesGoRound(t *testing.T) {
 	for i, text := range []string{"He said \"yes\"", "\"", "\"\"\"", "two\nlines", "\n", " a\r\nb \n\"", "{# \"x\" #}\n{{ messages[0].content }}\"\"\""} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -286,7 +332,10 @@ func TestModelfilesGoRound(t *testing.T) {
 			body, err := json.Marshal(map[string]any{
 				"model": "one", "from": "scripted", "stream": false, "system": text, "template": text, "license": text,
 				"parameters": map[string]any{"stop": []string{text, "x"}, "top_k": 7, "seed": -5},
-				"messages":   []map[string]string{{"role": "user", "content": text}, {"role": "assistant", "content": text}},
+				"messages": []map[string]string{
+					{"role": "user", "content": text},
+					{"role": "assistant", "content": text},
+				},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -301,7 +350,8 @@ func TestModelfilesGoRound(t *testing.T) {
 			r.ok(t, "POST", "/api/create", string(body))
 			two := r.ok(t, "POST", "/api/show", `{"model":"two"}`).JSON(t)
 			for _, key := range []string{"system", "template", "license", "parameters", "messages"} {
-				if a, b := fmt.Sprint(one[key]), fmt.Sprint(two[key]); a != b || !strings.Contains(a, strings.Trim(fmt.Sprintf("%q", text), `"`)) && !strings.Contains(a, text) {
+				if a, b := fmt.Sprint(one[key]), fmt.Sprint(two[key]); a != b ||
+					!strings.Contains(a, strings.Trim(fmt.Sprintf("%q", text), `"`)) && !strings.Contains(a, text) {
 					t.Errorf("%s: %q, of its Modelfile %q", key, a, b)
 				}
 			}

@@ -116,14 +116,21 @@ func (p *piece) take(d chat.Delta) (send bool) {
 		p.thinking += d.Text
 		return d.Text != ""
 	case chat.CallEnd:
-		p.calls = append(p.calls, toolCall{d.Call.ID, callFunction{d.Index, d.Call.Name, json.RawMessage(d.Call.Arguments)}})
+		p.calls = append(
+			p.calls,
+			toolCall{d.Call.ID, callFunction{d.Index, d.Call.Name, json.RawMessage(d.Call.Arguments)}},
+		)
 		return true
 	}
 	return false
 }
 
 func logged(t chat.TokenLog) tokenLogProb {
-	l := tokenLogProb{Token: t.Text, LogProb: max(float64(t.LogProb), -math.MaxFloat32), Bytes: make([]int, len(t.Text))}
+	l := tokenLogProb{
+		Token:   t.Text,
+		LogProb: max(float64(t.LogProb), -math.MaxFloat32),
+		Bytes:   make([]int, len(t.Text)),
+	}
 	for i := range len(t.Text) {
 		l.Bytes[i] = int(t.Text[i])
 	}

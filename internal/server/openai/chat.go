@@ -19,75 +19,229 @@ type chatRequest struct {
 func chatPart(r *chatRequest) *common { return &r.common }
 
 func chatObjects() []fields.ObjectTable {
-	return []fields.ObjectTable{messageTable, partTable, callTable, functionCallTable, toolTable, functionTable, templateTable, chatChoices, chatFunctionChoice, chatAllowedChoice, chatAllowed, chatAllowedTool, choiceName}
+	return []fields.ObjectTable{
+		messageTable,
+		partTable,
+		callTable,
+		functionCallTable,
+		toolTable,
+		functionTable,
+		templateTable,
+		chatChoices,
+		chatFunctionChoice,
+		chatAllowedChoice,
+		chatAllowed,
+		chatAllowedTool,
+		choiceName,
+	}
 }
 
 var chatTable = &fields.Table[chatRequest]{Name: "chat completion request", Where: []map[string]any{
 	streamOnly, choiceNeedsTools,
 	needs("top_logprobs", map[string]any{"enum": []any{nil, 0}}, "logprobs", map[string]any{"const": true}),
-}, Fields: append(classicFields(chatPart),
-	field(chatPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
+}, Fields: append(
+	classicFields(chatPart),
+	field(
+		chatPart,
+		"model",
+		fields.String(),
+		"name of the model",
+		func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil },
+	),
 	fields.Field[chatRequest]{
 		Name: "messages", Type: fields.List(fields.Object("message")).Len(1, 0), Required: true, Doc: "the conversation",
 		Set: func(r *chatRequest, v fields.Value) (err error) { r.req.Messages, err = messages(v); return err },
 	},
-	field(chatPart, "max_completion_tokens", bounds, "most tokens to generate, reasoning included; until the context is full where it is left out or -1", setBound),
-	field(chatPart, "max_tokens", bounds, "older name of max_completion_tokens; the smaller of the two counts", setBound),
-	field(chatPart, "logprobs", fields.Bool(), "log probability of each token of the content", func(c *common, v fields.Value) error { c.req.LogProbs = v.Bool(); return nil }),
-	field(chatPart, "top_logprobs", fields.Int(0, 20), "alternatives beside each token; needs logprobs", func(c *common, v fields.Value) error {
-		c.topLogs = v.Int()
-		return nil
-	}),
+	field(
+		chatPart,
+		"max_completion_tokens",
+		bounds,
+		"most tokens to generate, reasoning included; until the context is full where it is left out or -1",
+		setBound,
+	),
+	field(
+		chatPart,
+		"max_tokens",
+		bounds,
+		"older name of max_completion_tokens; the smaller of the two counts",
+		setBound,
+	),
+	field(
+		chatPart,
+		"logprobs",
+		fields.Bool(),
+		"log probability of each token of the content",
+		func(c *common, v fields.Value) error { c.req.LogProbs = v.Bool(); return nil },
+	),
+	field(
+		chatPart,
+		"top_logprobs",
+		fields.Int(0, 20),
+		"alternatives beside each token; needs logprobs",
+		func(c *common, v fields.Value) error {
+			c.topLogs = v.Int()
+			return nil
+		},
+	),
 	fields.Field[chatRequest]{
 		Name: "tools", Type: fields.List(fields.Object("tool")).Len(0, 512), Doc: "functions that the model may call",
 		Set: func(r *chatRequest, v fields.Value) (err error) { r.req.Tools, err = tools(v, toolTable); return err },
 	},
 	fields.Field[chatRequest]{
-		Name: "tool_choice", Type: choiceWords.Or(fields.Object("tool choice")), Doc: "none, auto, required, a function, or allowed tools",
+		Name: "tool_choice", Type: choiceWords.Or(fields.Object("tool choice")), Doc: "none, auto, required, a " +
+			"function, or allowed tools",
 		Set: func(r *chatRequest, v fields.Value) error { r.choice = v; return nil },
 	},
-	field(chatPart, "parallel_tool_calls", fields.Bool(), "false allows at most one call in an answer", func(c *common, v fields.Value) error { c.req.SingleCall = !v.Bool(); return nil }),
+	field(
+		chatPart,
+		"parallel_tool_calls",
+		fields.Bool(),
+		"false allows at most one call in an answer",
+		func(c *common, v fields.Value) error { c.req.SingleCall = !v.Bool(); return nil },
+	),
 	concludeField(chatPart),
 	timeField(chatPart),
 	field(chatPart, "reasoning_effort", efforts, effortDoc, func(c *common, v fields.Value) error {
 		c.req.Effort = v.String()
 		return nil
 	}),
-	field(chatPart, "response_format", formatType("response format"), "what the answer is held to: json_object, or json_schema with a schema that can be enforced exactly; reasoning and calls are free", func(c *common, v fields.Value) error {
-		return setFormat(&c.req, v)
-	}),
-	field(chatPart, "chat_template_kwargs", fields.Object("chat_template_kwargs"), "not OpenAI's: variables of the template", func(c *common, v fields.Value) error {
-		return templateTable.DecodeValue(v, c)
-	}),
-	field(chatPart, "enable_thinking", fields.Bool(), "not OpenAI's: reasoning on or off, for models that have both", setThinking),
-	field(chatPart, "thinking_budget", fields.Int(1, anyHi), "not OpenAI's: tokens of reasoning after which it is ended and the answer begins", func(c *common, v fields.Value) error {
-		c.req.ThinkingBudget = v.Int()
-		return nil
-	}),
-	fields.Field[chatRequest]{Name: "store", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "chat completions are not kept; responses are"},
-	fields.Field[chatRequest]{Name: "metadata", Type: fields.Object("metadata"), Use: fields.Ignored, Doc: "belongs to completions that are kept"},
-	fields.Field[chatRequest]{Name: "modalities", Type: fields.List(fields.String()), Use: fields.Refused, Allow: []string{`["text"]`}, Doc: "the models answer with text"},
-	fields.Field[chatRequest]{Name: "audio", Type: fields.Object("audio"), Use: fields.Refused, Doc: "the models answer with text"},
-	fields.Field[chatRequest]{Name: "moderation", Type: fields.Object("moderation"), Use: fields.Refused, Doc: "there is no moderation model"},
-	fields.Field[chatRequest]{Name: "prediction", Type: fields.Object("prediction"), Use: fields.Ignored, Doc: "changes OpenAI's speed and never the answer"},
-	fields.Field[chatRequest]{Name: "prompt_cache_key", Type: fields.String(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
-	fields.Field[chatRequest]{Name: "prompt_cache_options", Type: fields.Object("prompt_cache_options"), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
-	fields.Field[chatRequest]{Name: "prompt_cache_retention", Type: fields.String(), Use: fields.Ignored, Doc: "the cache keeps what fits"},
-	fields.Field[chatRequest]{Name: "safety_identifier", Type: fields.String(), Use: fields.Ignored, Doc: "names an end user to OpenAI; there is nobody to tell"},
-	fields.Field[chatRequest]{Name: "service_tier", Type: fields.String(), Use: fields.Ignored, Doc: "there is one tier"},
-	fields.Field[chatRequest]{Name: "verbosity", Type: fields.String(), Use: fields.Refused, Allow: []string{`"medium"`}, Doc: "no model here was trained for it: ask in the prompt"},
-	fields.Field[chatRequest]{Name: "web_search_options", Type: fields.Object("web_search_options"), Use: fields.Refused, Doc: "the server fetches nothing"},
+	field(
+		chatPart,
+		"response_format",
+		formatType("response format"),
+		"what the answer is held to: json_object, or json_schema with a schema that can be enforced exactly; "+
+			"reasoning and calls are free",
+		func(c *common, v fields.Value) error {
+			return setFormat(&c.req, v)
+		},
+	),
+	field(
+		chatPart,
+		"chat_template_kwargs",
+		fields.Object("chat_template_kwargs"),
+		"not OpenAI's: variables of the template",
+		func(c *common, v fields.Value) error {
+			return templateTable.DecodeValue(v, c)
+		},
+	),
+	field(
+		chatPart,
+		"enable_thinking",
+		fields.Bool(),
+		"not OpenAI's: reasoning on or off, for models that have both",
+		setThinking,
+	),
+	field(
+		chatPart,
+		"thinking_budget",
+		fields.Int(1, anyHi),
+		"not OpenAI's: tokens of reasoning after which it is ended and the answer begins",
+		func(c *common, v fields.Value) error {
+			c.req.ThinkingBudget = v.Int()
+			return nil
+		},
+	),
+	fields.Field[chatRequest]{
+		Name:  "store",
+		Type:  fields.Bool(),
+		Use:   fields.Refused,
+		Allow: []string{"false"},
+		Doc:   "chat completions are not kept; responses are",
+	},
+	fields.Field[chatRequest]{
+		Name: "metadata",
+		Type: fields.Object("metadata"),
+		Use:  fields.Ignored,
+		Doc:  "belongs to completions that are kept",
+	},
+	fields.Field[chatRequest]{
+		Name:  "modalities",
+		Type:  fields.List(fields.String()),
+		Use:   fields.Refused,
+		Allow: []string{`["text"]`},
+		Doc:   "the models answer with text",
+	},
+	fields.Field[chatRequest]{
+		Name: "audio",
+		Type: fields.Object("audio"),
+		Use:  fields.Refused,
+		Doc:  "the models answer with text",
+	},
+	fields.Field[chatRequest]{
+		Name: "moderation",
+		Type: fields.Object("moderation"),
+		Use:  fields.Refused,
+		Doc:  "there is no moderation model",
+	},
+	fields.Field[chatRequest]{
+		Name: "prediction",
+		Type: fields.Object("prediction"),
+		Use:  fields.Ignored,
+		Doc:  "changes OpenAI's speed and never the answer",
+	},
+	fields.Field[chatRequest]{
+		Name: "prompt_cache_key",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "the cache finds prefixes by itself",
+	},
+	fields.Field[chatRequest]{
+		Name: "prompt_cache_options",
+		Type: fields.Object("prompt_cache_options"),
+		Use:  fields.Ignored,
+		Doc:  "the cache finds prefixes by itself",
+	},
+	fields.Field[chatRequest]{
+		Name: "prompt_cache_retention",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "the cache keeps what fits",
+	},
+	fields.Field[chatRequest]{
+		Name: "safety_identifier",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "names an end user to OpenAI; there is nobody to tell",
+	},
+	fields.Field[chatRequest]{
+		Name: "service_tier",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "there is one tier",
+	},
+	fields.Field[chatRequest]{
+		Name:  "verbosity",
+		Type:  fields.String(),
+		Use:   fields.Refused,
+		Allow: []string{`"medium"`},
+		Doc:   "no model here was trained for it: ask in the prompt",
+	},
+	fields.Field[chatRequest]{
+		Name: "web_search_options",
+		Type: fields.Object("web_search_options"),
+		Use:  fields.Refused,
+		Doc:  "the server fetches nothing",
+	},
 	fields.Field[chatRequest]{Name: "functions", Type: fields.Any(), Use: fields.Refused, Doc: "deprecated: use tools"},
-	fields.Field[chatRequest]{Name: "function_call", Type: fields.Any(), Use: fields.Refused, Doc: "deprecated: use tool_choice"},
+	fields.Field[chatRequest]{
+		Name: "function_call",
+		Type: fields.Any(),
+		Use:  fields.Refused,
+		Doc:  "deprecated: use tool_choice",
+	},
 )}
 
-// bounds are those of generated tokens. -1 is not OpenAI's: clients of llama.cpp and LM Studio mean by it that there is none.
+// bounds are those of generated tokens. -1 is not OpenAI's: clients of llama.cpp and LM Studio mean by it that there is
+// none.
 var bounds = fields.Int(-1, anyHi).Where(map[string]any{"not": map[string]any{"const": 0}})
 
 func setBound(c *common, v fields.Value) error {
 	switch n := v.Int(); {
 	case n == 0:
-		return chat.Invalidf(v.Path, "0 is less than 1: an answer has a token at least; leave it out, or send -1, to set no bound")
+		return chat.Invalidf(
+			v.Path,
+			"0 is less than 1: an answer has a token at least; leave it out, or send -1, to set no bound",
+		)
 	case n > 0 && (c.req.MaxTokens == 0 || n < c.req.MaxTokens):
 		c.req.MaxTokens = n
 	}
@@ -95,9 +249,19 @@ func setBound(c *common, v fields.Value) error {
 }
 
 var templateTable = &fields.Table[common]{Name: "chat_template_kwargs", Fields: []fields.Field[common]{
-	{Name: "enable_thinking", Type: fields.Bool(), Doc: "reasoning on or off, for models that have both", Set: setThinking},
+	{
+		Name: "enable_thinking",
+		Type: fields.Bool(),
+		Doc:  "reasoning on or off, for models that have both",
+		Set:  setThinking,
+	},
 	{Name: "thinking", Type: fields.Bool(), Doc: "reasoning on or off, for models that have both", Set: setThinking},
-	{Name: "reasoning_effort", Type: efforts, Doc: "as the field of that name", Set: func(c *common, v fields.Value) error { c.req.Effort = v.String(); return nil }},
+	{
+		Name: "reasoning_effort",
+		Type: efforts,
+		Doc:  "as the field of that name",
+		Set:  func(c *common, v fields.Value) error { c.req.Effort = v.String(); return nil },
+	},
 }}
 
 func setThinking(c *common, v fields.Value) error {
@@ -269,7 +433,14 @@ func (d *dialect) wholeChat(w http.ResponseWriter, q *chatRequest, s *chat.Strea
 		case chat.ReasoningDelta:
 			c.Message.Reasoning += delta.Text
 		case chat.CallEnd:
-			c.Message.Calls = append(c.Message.Calls, callOut{ID: delta.Call.ID, Type: "function", Function: functionOut{delta.Call.Name, delta.Call.Arguments}})
+			c.Message.Calls = append(
+				c.Message.Calls,
+				callOut{
+					ID:       delta.Call.ID,
+					Type:     "function",
+					Function: functionOut{delta.Call.Name, delta.Call.Arguments},
+				},
+			)
 		case chat.Finish:
 			c.Finish = finishReason(delta.Reason)
 		case chat.Done:
@@ -279,7 +450,17 @@ func (d *dialect) wholeChat(w http.ResponseWriter, q *chatRequest, s *chat.Strea
 			for i := range choices {
 				choices[i].Message.fill(text[i].String())
 			}
-			return server.WriteJSON(w, http.StatusOK, chatAnswer{d.head("chatcmpl-", "chat.completion", s.Model()), choices, usageOf(delta.Usage), "default", d.fingerprint()})
+			return server.WriteJSON(
+				w,
+				http.StatusOK,
+				chatAnswer{
+					d.head("chatcmpl-", "chat.completion", s.Model()),
+					choices,
+					usageOf(delta.Usage),
+					"default",
+					d.fingerprint(),
+				},
+			)
 		}
 	}
 	return &chat.Error{Kind: chat.Internal}
@@ -319,7 +500,11 @@ type chunk struct {
 
 // streamChat sends chunks as they come.
 func (d *dialect) streamChat(out *server.Writer, q *chatRequest, s *chat.Stream) error {
-	c := chunk{completionHead: d.head("chatcmpl-", "chat.completion.chunk", s.Model()), Tier: "default", Print: d.fingerprint()}
+	c := chunk{
+		completionHead: d.head("chatcmpl-", "chat.completion.chunk", s.Model()),
+		Tier:           "default",
+		Print:          d.fingerprint(),
+	}
 	var begun []int
 	send := func(index int, delta deltaOut, finish *string, tokens []chat.TokenLog) error {
 		if !slices.Contains(begun, index) {
@@ -348,9 +533,23 @@ func (d *dialect) streamChat(out *server.Writer, q *chatRequest, s *chat.Stream)
 		case chat.ReasoningDelta:
 			err = send(delta.Choice, deltaOut{Reasoning: delta.Text}, nil, nil)
 		case chat.CallStart:
-			err = send(delta.Choice, deltaOut{Calls: []callOut{{Index: &i, ID: delta.Call.ID, Type: "function", Function: functionOut{Name: delta.Call.Name}}}}, nil, nil)
+			err = send(
+				delta.Choice,
+				deltaOut{
+					Calls: []callOut{
+						{Index: &i, ID: delta.Call.ID, Type: "function", Function: functionOut{Name: delta.Call.Name}},
+					},
+				},
+				nil,
+				nil,
+			)
 		case chat.CallArgs:
-			err = send(delta.Choice, deltaOut{Calls: []callOut{{Index: &i, Function: functionOut{Arguments: delta.Text}}}}, nil, nil)
+			err = send(
+				delta.Choice,
+				deltaOut{Calls: []callOut{{Index: &i, Function: functionOut{Arguments: delta.Text}}}},
+				nil,
+				nil,
+			)
 		case chat.Finish:
 			if delta.Reason != chat.Failed {
 				f := finishReason(delta.Reason)

@@ -31,37 +31,84 @@ const defaultMaxTokens = 16
 
 var completionTable = &fields.Table[completionRequest]{Name: "completion request", Where: []map[string]any{
 	streamOnly, oneOfOne, needs("max_tokens", map[string]any{"anyOf": []any{map[string]any{"type": "null"}, map[string]any{"type": "integer", "not": map[string]any{"const": 0}}}}, "echo", map[string]any{"const": true}),
-}, Fields: append(classicFields(completionPart),
-	field(completionPart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
+}, Fields: append(
+	classicFields(completionPart),
+	field(
+		completionPart,
+		"model",
+		fields.String(),
+		"name of the model",
+		func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil },
+	),
 	fields.Field[completionRequest]{
 		Name: "prompt", Required: true, Doc: "a text, a list of texts, token ids, or lists of token ids",
-		Type: fields.String().Or(fields.List(fields.String()).Where(severalPrompts)).Or(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).
+		Type: fields.String().
+			Or(fields.List(fields.String()).Where(severalPrompts)).
+			Or(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).
 			Or(fields.List(fields.List(fields.Int(0, 1<<31-1)).Where(somePrompt)).Where(severalPrompts)),
 		Set: setPrompts,
 	},
-	fields.Field[completionRequest]{Name: "suffix", Type: fields.String(), Doc: "text behind a gap that is to be filled, for models trained for it", Set: func(r *completionRequest, v fields.Value) error {
-		r.req.Suffix, r.req.SuffixField = v.String(), v.Path
-		return nil
-	}},
-	fields.Field[completionRequest]{Name: "special_tokens", Type: fields.Bool(), Doc: "not OpenAI's: whether control tokens that are written out in the prompt, such as marks of gaps and turns, are read as such; true where it is left out", Set: func(r *completionRequest, v fields.Value) error {
-		r.req.PromptPlain = !v.Bool()
-		return nil
-	}},
-	fields.Field[completionRequest]{Name: "token_healing", Type: fields.Bool(), Doc: "not OpenAI's: whether a prompt, or the text before a gap, that ends inside a token is taken back to the token's begin, which the answer then spells out unseen", Set: func(r *completionRequest, v fields.Value) error {
-		heal := v.Bool()
-		r.req.Heal = &heal
-		return nil
-	}},
-	fields.Field[completionRequest]{Name: "max_tokens", Type: fields.Int(-1, anyHi), Doc: "most tokens to generate; 16 where it is left out. 0 with echo scores the prompt. -1, which is not OpenAI's: until the context is full", Set: func(r *completionRequest, v fields.Value) error {
-		r.req.MaxTokens, r.noTokens, r.hasMax = max(0, v.Int()), v.Int() == 0, true
-		return nil
-	}},
-	fields.Field[completionRequest]{Name: "echo", Type: fields.Bool(), Doc: "the prompt stands before the answer", Set: func(r *completionRequest, v fields.Value) error { r.echo = v.Bool(); return nil }},
-	fields.Field[completionRequest]{Name: "logprobs", Type: fields.Int(0, 5), Doc: "log probability of each token, and of so many alternatives; with echo, of the prompt's too", Set: func(r *completionRequest, v fields.Value) error {
-		r.logprobs = v.Int()
-		return nil
-	}},
-	fields.Field[completionRequest]{Name: "best_of", Type: fields.Int(1, 20).Only(1).Takes("the number of n"), Doc: "answers are not made to be thrown away", Set: func(r *completionRequest, v fields.Value) error { r.bestOf = v.Int(); return nil }},
+	fields.Field[completionRequest]{
+		Name: "suffix",
+		Type: fields.String(),
+		Doc:  "text behind a gap that is to be filled, for models trained for it",
+		Set: func(r *completionRequest, v fields.Value) error {
+			r.req.Suffix, r.req.SuffixField = v.String(), v.Path
+			return nil
+		},
+	},
+	fields.Field[completionRequest]{
+		Name: "special_tokens",
+		Type: fields.Bool(),
+		Doc: "not OpenAI's: whether control tokens that are written out in the prompt, such as marks of gaps and " +
+			"turns, are read as such; true where it is left out",
+		Set: func(r *completionRequest, v fields.Value) error {
+			r.req.PromptPlain = !v.Bool()
+			return nil
+		},
+	},
+	fields.Field[completionRequest]{
+		Name: "token_healing",
+		Type: fields.Bool(),
+		Doc: "not OpenAI's: whether a prompt, or the text before a gap, that ends inside a token is taken back to " +
+			"the token's begin, which the answer then spells out unseen",
+		Set: func(r *completionRequest, v fields.Value) error {
+			heal := v.Bool()
+			r.req.Heal = &heal
+			return nil
+		},
+	},
+	fields.Field[completionRequest]{
+		Name: "max_tokens",
+		Type: fields.Int(-1, anyHi),
+		Doc: "most tokens to generate; 16 where it is left out. 0 with echo scores the prompt. -1, which is not " +
+			"OpenAI's: until the context is full",
+		Set: func(r *completionRequest, v fields.Value) error {
+			r.req.MaxTokens, r.noTokens, r.hasMax = max(0, v.Int()), v.Int() == 0, true
+			return nil
+		},
+	},
+	fields.Field[completionRequest]{
+		Name: "echo",
+		Type: fields.Bool(),
+		Doc:  "the prompt stands before the answer",
+		Set:  func(r *completionRequest, v fields.Value) error { r.echo = v.Bool(); return nil },
+	},
+	fields.Field[completionRequest]{
+		Name: "logprobs",
+		Type: fields.Int(0, 5),
+		Doc:  "log probability of each token, and of so many alternatives; with echo, of the prompt's too",
+		Set: func(r *completionRequest, v fields.Value) error {
+			r.logprobs = v.Int()
+			return nil
+		},
+	},
+	fields.Field[completionRequest]{
+		Name: "best_of",
+		Type: fields.Int(1, 20).Only(1).Takes("the number of n"),
+		Doc:  "answers are not made to be thrown away",
+		Set:  func(r *completionRequest, v fields.Value) error { r.bestOf = v.Int(); return nil },
+	},
 )}
 
 const maxPrompts = 64
@@ -302,7 +349,12 @@ func (c *completer) run(w http.ResponseWriter) error {
 	for i := range c.choices {
 		c.choices[i].Index = i
 		if c.q.logprobs >= 0 {
-			c.choices[i].LogProbs = &textLogprobs{Tokens: []string{}, Logs: []*float32{}, Top: []*map[string]float32{}, Offsets: []int{}}
+			c.choices[i].LogProbs = &textLogprobs{
+				Tokens:  []string{},
+				Logs:    []*float32{},
+				Top:     []*map[string]float32{},
+				Offsets: []int{},
+			}
 		}
 	}
 	for p := range join(c.cancel, c.streams) {
@@ -346,7 +398,12 @@ func (c *completer) take(p part) error {
 	i := p.prompt*c.n + p.delta.Choice
 	piece := textChoice{Index: i}
 	if c.q.logprobs >= 0 {
-		piece.LogProbs = &textLogprobs{Tokens: []string{}, Logs: []*float32{}, Top: []*map[string]float32{}, Offsets: []int{}}
+		piece.LogProbs = &textLogprobs{
+			Tokens:  []string{},
+			Logs:    []*float32{},
+			Top:     []*map[string]float32{},
+			Offsets: []int{},
+		}
 	}
 	if c.q.echo && !c.echoed[i] {
 		c.echoed[i] = true
@@ -367,7 +424,10 @@ func (c *completer) take(p part) error {
 		}
 	}
 	if c.q.stream {
-		return c.out.Event("", textChunk{completionHead: c.head, Choices: []textChoice{piece}, Print: c.d.fingerprint()})
+		return c.out.Event(
+			"",
+			textChunk{completionHead: c.head, Choices: []textChoice{piece}, Print: c.d.fingerprint()},
+		)
 	}
 	whole := &c.choices[i]
 	whole.Text += piece.Text
@@ -397,7 +457,11 @@ func (c *completer) echo(piece *textChoice, prompt int) {
 
 func (c *completer) end(w http.ResponseWriter) error {
 	if !c.q.stream {
-		return server.WriteJSON(w, http.StatusOK, textChunk{completionHead: c.head, Choices: c.choices, Usage: usageOf(c.total), Print: c.d.fingerprint()})
+		return server.WriteJSON(
+			w,
+			http.StatusOK,
+			textChunk{completionHead: c.head, Choices: c.choices, Usage: usageOf(c.total), Print: c.d.fingerprint()},
+		)
 	}
 	if c.q.includeUsage {
 		if err := c.out.Event("", textChunk{completionHead: c.head, Choices: []textChoice{}, Usage: usageOf(c.total), Print: c.d.fingerprint()}); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/baleenrun/baleen/internal/server/servertest"
 )
 
-// TestFailedPromptEndsTheOthers has one prompt of two fail while the other one, which is long, is still computed: it must
-// be given up, not computed to its first token.
+// TestFailedPromptEndsTheOthers has one prompt of two fail while the other one, which is long, is still computed: it
+// must be given up, not computed to its first token.
 func TestFailedPromptEndsTheOthers(t *testing.T) {
 	w := servertest.New(t, servertest.Options{
 		Dialects: []func(*server.Env) server.Dialect{openai.New},
@@ -33,7 +33,10 @@ func TestFailedPromptEndsTheOthers(t *testing.T) {
 		return nil
 	})
 	for _, stream := range []string{"false", "true"} {
-		body := `{"model":"scripted","stream":` + stream + `,"prompt":["BREAK","` + strings.Repeat("long "+stream, 3000) + `"]}`
+		body := `{"model":"scripted","stream":` + stream + `,"prompt":["BREAK","` + strings.Repeat(
+			"long "+stream,
+			3000,
+		) + `"]}`
 		r := w.Post(t, "/v1/completions", body)
 		if !strings.Contains(r.Body, `"error"`) {
 			t.Errorf("stream %s: %d %.300s", stream, r.Status, r.Body)

@@ -12,16 +12,27 @@ import (
 // embeddingRequest is a request for embeddings, decoded for its errors.
 type embeddingRequest struct{ model string }
 
-var embeddingTable = &fields.Table[embeddingRequest]{Name: "embedding request", Fields: []fields.Field[embeddingRequest]{
-	{Name: "model", Type: fields.String(), Doc: "name of the model", Set: func(e *embeddingRequest, v fields.Value) error { e.model = v.String(); return nil }},
-	{
-		Name: "input", Required: true, Doc: "a text, a list of texts, token ids, or lists of token ids",
-		Type: fields.String().Or(fields.List(fields.String())).Or(fields.List(fields.Int(0, 1<<31-1))).Or(fields.List(fields.List(fields.Int(0, 1<<31-1)))),
+var embeddingTable = &fields.Table[embeddingRequest]{
+	Name: "embedding request",
+	Fields: []fields.Field[embeddingRequest]{
+		{
+			Name: "model",
+			Type: fields.String(),
+			Doc:  "name of the model",
+			Set:  func(e *embeddingRequest, v fields.Value) error { e.model = v.String(); return nil },
+		},
+		{
+			Name: "input", Required: true, Doc: "a text, a list of texts, token ids, or lists of token ids",
+			Type: fields.String().
+				Or(fields.List(fields.String())).
+				Or(fields.List(fields.Int(0, 1<<31-1))).
+				Or(fields.List(fields.List(fields.Int(0, 1<<31-1)))),
+		},
+		{Name: "dimensions", Type: fields.Int(1, 1<<31-1), Doc: "length of the embeddings"},
+		{Name: "encoding_format", Type: fields.Enum("float", "base64"), Doc: "how the numbers are written"},
+		{Name: "user", Type: fields.Any(), Use: fields.Ignored, Doc: "for OpenAI's own records"},
 	},
-	{Name: "dimensions", Type: fields.Int(1, 1<<31-1), Doc: "length of the embeddings"},
-	{Name: "encoding_format", Type: fields.Enum("float", "base64"), Doc: "how the numbers are written"},
-	{Name: "user", Type: fields.Any(), Use: fields.Ignored, Doc: "for OpenAI's own records"},
-}}
+}
 
 // An embeddingsAnswer is what the route would answer.
 type embeddingsAnswer struct {
@@ -53,5 +64,9 @@ func (d *dialect) embeddings(_ http.ResponseWriter, r *http.Request) error {
 	if e.model != "" {
 		name = fmt.Sprintf("%q", e.model)
 	}
-	return &chat.Error{Kind: chat.Unsupported, Field: "model", Msg: name + " does not support embeddings: it is not an embedding model"}
+	return &chat.Error{
+		Kind:  chat.Unsupported,
+		Field: "model",
+		Msg:   name + " does not support embeddings: it is not an embedding model",
+	}
 }

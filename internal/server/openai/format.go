@@ -9,9 +9,13 @@ import (
 
 // formatType is a response_format, or the text.format of a response.
 func formatType(name string) fields.Type {
-	return fields.Object(name).Takes("text, json_object, json_schema with a schema that can be enforced exactly").Where(map[string]any{
-		"required": []string{"type"}, "properties": map[string]any{"type": map[string]any{"enum": []string{"text", "json_object", "json_schema"}}},
-	})
+	return fields.Object(name).
+		Takes("text, json_object, json_schema with a schema that can be enforced exactly").
+		Where(map[string]any{
+			"required": []string{
+				"type",
+			}, "properties": map[string]any{"type": map[string]any{"enum": []string{"text", "json_object", "json_schema"}}},
+		})
 }
 
 // setFormat decodes response_format, and text.format of responses.
@@ -81,7 +85,12 @@ func formatFields[T any](part func(*T) *common) []fields.Field[T] {
 	choices := fields.List(fields.String()).Len(1, 4096)
 	outputs := &fields.Table[common]{Name: "structured outputs", Fields: []fields.Field[common]{
 		{Name: "json", Type: schemaType, Doc: "a JSON Schema", Set: schema},
-		{Name: "regex", Type: fields.String(), Doc: "a regular expression in RE2's spelling, which the whole answer matches", Set: regex},
+		{
+			Name: "regex",
+			Type: fields.String(),
+			Doc:  "a regular expression in RE2's spelling, which the whole answer matches",
+			Set:  regex,
+		},
 		{Name: "choice", Type: choices, Doc: "texts, one of which is the answer", Set: choice},
 		{Name: "grammar", Type: fields.String(), Doc: "a grammar in llama.cpp's notation, GBNF", Set: gbnf},
 		{Name: "json_object", Type: fields.Bool(), Doc: "any JSON object", Set: func(c *common, v fields.Value) error {
@@ -92,15 +101,50 @@ func formatFields[T any](part func(*T) *common) []fields.Field[T] {
 		}},
 	}}
 	return []fields.Field[T]{
-		field(part, "guided_json", schemaType, "not OpenAI's, vLLM's: a JSON Schema that the answer is held to", schema),
-		field(part, "guided_regex", fields.String(), "not OpenAI's, vLLM's: a regular expression in RE2's spelling, which the whole answer matches", regex),
+		field(
+			part,
+			"guided_json",
+			schemaType,
+			"not OpenAI's, vLLM's: a JSON Schema that the answer is held to",
+			schema,
+		),
+		field(
+			part,
+			"guided_regex",
+			fields.String(),
+			"not OpenAI's, vLLM's: a regular expression in RE2's spelling, which the whole answer matches",
+			regex,
+		),
 		field(part, "guided_choice", choices, "not OpenAI's, vLLM's: texts, one of which is the answer", choice),
-		field(part, "guided_grammar", fields.String(), "not OpenAI's, vLLM's: a grammar in llama.cpp's notation, GBNF", gbnf),
-		field(part, "structured_outputs", fields.Object("structured outputs"), "not OpenAI's, vLLM's: what the answer is held to",
-			func(c *common, v fields.Value) error { return outputs.DecodeValue(v, c) }),
-		field(part, "json_schema", schemaType, "not OpenAI's, llama.cpp's and SGLang's: a JSON Schema that the answer is held to", schema),
+		field(
+			part,
+			"guided_grammar",
+			fields.String(),
+			"not OpenAI's, vLLM's: a grammar in llama.cpp's notation, GBNF",
+			gbnf,
+		),
+		field(
+			part,
+			"structured_outputs",
+			fields.Object("structured outputs"),
+			"not OpenAI's, vLLM's: what the answer is held to",
+			func(c *common, v fields.Value) error { return outputs.DecodeValue(v, c) },
+		),
+		field(
+			part,
+			"json_schema",
+			schemaType,
+			"not OpenAI's, llama.cpp's and SGLang's: a JSON Schema that the answer is held to",
+			schema,
+		),
 		field(part, "grammar", fields.String(), "not OpenAI's, llama.cpp's: a grammar in its notation, GBNF", gbnf),
 		field(part, "ebnf", fields.String(), "not OpenAI's, SGLang's: a grammar, in llama.cpp's notation, GBNF", gbnf),
-		field(part, "regex", fields.String(), "not OpenAI's, SGLang's: a regular expression in RE2's spelling, which the whole answer matches", regex),
+		field(
+			part,
+			"regex",
+			fields.String(),
+			"not OpenAI's, SGLang's: a regular expression in RE2's spelling, which the whole answer matches",
+			regex,
+		),
 	}
 }

@@ -33,14 +33,33 @@ var goldens = []struct{ name, path, body string }{
 	{"chat-logprobs", "/v1/chat/completions", says("hi", `,"logprobs":true,"top_logprobs":1,"max_tokens":2`)},
 	{"chat-failure-stream", "/v1/chat/completions", says("BREAK COUNT", `,"stream":true`)},
 	{"chat-failure", "/v1/chat/completions", says("BREAK COUNT", "")},
-	{"chat-refused", "/v1/chat/completions", says("hi", `,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","$dynamicRef":"#x"}}}`)},
+	{
+		"chat-refused",
+		"/v1/chat/completions",
+		says(
+			"hi",
+			`,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","$dynamicRef":"#x"}}}`,
+		),
+	},
 	{"chat-unknown-field", "/v1/chat/completions", says("hi", `,"temprature":1`)},
 	{"completion", "/v1/completions", `{"model":"scripted","prompt":"Once","echo":true,"logprobs":1,"max_tokens":2}`},
-	{"completion-stream", "/v1/completions", `{"model":"scripted","prompt":["a"],"stream":true,"max_tokens":2,"stream_options":{"include_usage":true}}`},
+	{
+		"completion-stream",
+		"/v1/completions",
+		`{"model":"scripted","prompt":["a"],"stream":true,"max_tokens":2,"stream_options":{"include_usage":true}}`,
+	},
 	{"response", "/v1/responses", `{"model":"scripted","input":"THINK"}`},
 	{"response-stream", "/v1/responses", `{"model":"scripted","input":"THINK","stream":true}`},
-	{"response-calls-stream", "/v1/responses", `{"model":"scripted","input":"WEATHER","stream":true,"store":false,` + responseWeather + `}`},
-	{"response-length-stream", "/v1/responses", `{"model":"scripted","input":"COUNT","stream":true,"max_output_tokens":4}`},
+	{
+		"response-calls-stream",
+		"/v1/responses",
+		`{"model":"scripted","input":"WEATHER","stream":true,"store":false,` + responseWeather + `}`,
+	},
+	{
+		"response-length-stream",
+		"/v1/responses",
+		`{"model":"scripted","input":"COUNT","stream":true,"max_output_tokens":4}`,
+	},
 	{"response-failure-stream", "/v1/responses", `{"model":"scripted","input":"BREAK COUNT","stream":true}`},
 	{"response-refused", "/v1/responses", `{"model":"scripted","input":"hi","truncation":"auto"}`},
 }
@@ -73,10 +92,20 @@ func TestGoldens(t *testing.T) {
 		file := "testdata/golden/" + c.name + ".txt"
 		delete(left, file)
 		t.Run(c.name, func(t *testing.T) {
-			w := servertest.New(t, servertest.Options{Script: servertest.Demo, Dialects: []func(*server.Env) server.Dialect{openai.New}})
+			w := servertest.New(
+				t,
+				servertest.Options{Script: servertest.Demo, Dialects: []func(*server.Env) server.Dialect{openai.New}},
+			)
 			w.Backend.SetFail(breaks)
 			r := w.Post(t, c.path, c.body)
-			got := fmt.Sprintf("POST %s\n%s\n\n%d %s\n\n%s", c.path, c.body, r.Status, r.Header.Get("Content-Type"), plain(r.Body))
+			got := fmt.Sprintf(
+				"POST %s\n%s\n\n%d %s\n\n%s",
+				c.path,
+				c.body,
+				r.Status,
+				r.Header.Get("Content-Type"),
+				plain(r.Body),
+			)
 			if *update {
 				if err := os.MkdirAll("testdata/golden", 0o755); err != nil {
 					t.Fatal(err)
@@ -101,7 +130,10 @@ func TestGoldens(t *testing.T) {
 
 // TestStreamsSayWhatWholeAnswersSay compares both forms of one request.
 func TestStreamsSayWhatWholeAnswersSay(t *testing.T) {
-	w := servertest.New(t, servertest.Options{Script: servertest.Demo, Dialects: []func(*server.Env) server.Dialect{openai.New}})
+	w := servertest.New(
+		t,
+		servertest.Options{Script: servertest.Demo, Dialects: []func(*server.Env) server.Dialect{openai.New}},
+	)
 	for _, text := range []string{"hi", "UNICODE", "THINK", "COUNT", "WEATHER", "TWO CALLS"} {
 		type message struct {
 			Content   string `json:"content"`
@@ -147,7 +179,8 @@ func TestStreamsSayWhatWholeAnswersSay(t *testing.T) {
 				calls += x.Function.Name + x.Function.Arguments
 			}
 		}
-		if got.Content != want.Content || got.Reasoning != want.Reasoning || calls != wantCalls || finish != whole.Choices[0].Finish {
+		if got.Content != want.Content || got.Reasoning != want.Reasoning || calls != wantCalls ||
+			finish != whole.Choices[0].Finish {
 			t.Errorf("%s: stream %+v %s %s, whole %+v %s", text, got, calls, finish, want, whole.Choices[0].Finish)
 		}
 	}
@@ -160,7 +193,8 @@ func TestConversationsInResponses(t *testing.T) {
 		Script:   func(p string) string { seen = append(seen, p); return servertest.Demo(p) },
 		Dialects: []func(*server.Env) server.Dialect{openai.New},
 	})
-	r := w.Post(t, "/v1/responses", `{"model":"scripted","input":"WEATHER","instructions":"Be kind.",`+responseWeather+`}`).JSON(t)
+	r := w.Post(t, "/v1/responses", `{"model":"scripted","input":"WEATHER","instructions":"Be kind.",`+responseWeather+`}`).
+		JSON(t)
 	output, err := json.Marshal(r["output"])
 	if err != nil {
 		t.Fatal(err)
@@ -168,10 +202,28 @@ func TestConversationsInResponses(t *testing.T) {
 	items := r["output"].([]any)
 	id := items[len(items)-1].(map[string]any)["call_id"]
 	result := fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"sunny"}`, id)
-	w.Post(t, "/v1/responses", fmt.Sprintf(`{"model":"scripted","previous_response_id":%q,"instructions":"Be kind.","input":[%s],%s}`, r["id"], result, responseWeather))
-	w.Post(t, "/v1/responses", fmt.Sprintf(`{"model":"scripted","instructions":"Be kind.","input":[{"role":"user","content":"WEATHER"},%s,%s],%s}`,
-		strings.Trim(string(output), "[]"), result, responseWeather))
-	if len(seen) < 2 || !strings.Contains(seen[1], "<tool_response>\nsunny") || !strings.Contains(seen[1], `{"name": "get_weather", "arguments": {"city": "Oslo"}}`) {
+	w.Post(
+		t,
+		"/v1/responses",
+		fmt.Sprintf(
+			`{"model":"scripted","previous_response_id":%q,"instructions":"Be kind.","input":[%s],%s}`,
+			r["id"],
+			result,
+			responseWeather,
+		),
+	)
+	w.Post(
+		t,
+		"/v1/responses",
+		fmt.Sprintf(
+			`{"model":"scripted","instructions":"Be kind.","input":[{"role":"user","content":"WEATHER"},%s,%s],%s}`,
+			strings.Trim(string(output), "[]"),
+			result,
+			responseWeather,
+		),
+	)
+	if len(seen) < 2 || !strings.Contains(seen[1], "<tool_response>\nsunny") ||
+		!strings.Contains(seen[1], `{"name": "get_weather", "arguments": {"city": "Oslo"}}`) {
 		t.Fatalf("%q", seen)
 	}
 	if len(seen) == 3 && seen[2] != seen[1] {

@@ -49,24 +49,76 @@ func (d *dialect) Routes() []server.Route {
 			Doc: drawDoc + server.ProgressDoc,
 		},
 		{
-			Method: "POST", Path: "/v1/responses", Scope: auth.Infer, Summary: "Answer with items, with the conversation kept by the server",
+			Method: "POST", Path: "/v1/responses", Scope: auth.Infer, Summary: "Answer with items, with the " +
+				"conversation kept by the server",
 			Body: responseTable, Objects: responseObjects(), Answer: responseOut{}, Piece: map[string]any{}, Stream: "text/event-stream", Answers: []int{404}, Handle: d.responses,
-			Doc: "Responses are kept in memory, the last thousand of them and at most 256 MiB, until the server ends; each API key finds its own alone. Reasoning comes as items with its whole text. " + drawDoc + server.ProgressDoc,
+			Doc: "Responses are kept in memory, the last thousand of them and at most 256 MiB, until the server " +
+				"ends; each API key finds its own alone. Reasoning comes as items with its whole text. " + drawDoc + server.ProgressDoc,
 		},
 		{
-			Method: "POST", Path: "/v1/responses/input_tokens", Scope: auth.Infer, Summary: "Count the tokens of a request",
+			Method: "POST", Path: "/v1/responses/input_tokens", Scope: auth.Infer, Summary: "Count the tokens of a " +
+				"request",
 			Body: responseTable, Objects: responseObjects(), Answer: countAnswer{}, Answers: []int{404}, Handle: d.countResponse,
 		},
-		{Method: "GET", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Get a kept response", Query: []server.Parameter{{Name: "stream", Type: fields.Bool().Only(false), Doc: "true is refused: a kept response is whole"}}, Answer: responseOut{}, Handle: d.getResponse},
-		{Method: "DELETE", Path: "/v1/responses/{id}", Scope: auth.Infer, Summary: "Forget a kept response", Answer: deletedAnswer{}, Handle: d.deleteResponse},
-		{Method: "GET", Path: "/v1/responses/{id}/input_items", Scope: auth.Infer, Summary: "List a kept response's input", Query: itemsQuery, Answer: itemsAnswer{}, Handle: d.inputItems},
-		{Method: "POST", Path: "/v1/embeddings", Scope: auth.Infer, Summary: "Embeddings of texts: no model here makes any yet, so this answers an error", Body: embeddingTable, Answer: embeddingsAnswer{}, Answers: []int{404}, Handle: d.embeddings},
-		{Method: "GET", Path: "/v1/models", Scope: auth.Infer, Summary: "List the models", Answer: listAnswer[modelObject]{}, Handle: d.models},
-		{Method: "GET", Path: "/v1/models/{model...}", Scope: auth.Infer, Summary: "Describe a model", Answer: modelObject{}, Handle: d.model},
+		{
+			Method:  "GET",
+			Path:    "/v1/responses/{id}",
+			Scope:   auth.Infer,
+			Summary: "Get a kept response",
+			Query: []server.Parameter{
+				{Name: "stream", Type: fields.Bool().Only(false), Doc: "true is refused: a kept response is whole"},
+			},
+			Answer: responseOut{},
+			Handle: d.getResponse,
+		},
+		{
+			Method:  "DELETE",
+			Path:    "/v1/responses/{id}",
+			Scope:   auth.Infer,
+			Summary: "Forget a kept response",
+			Answer:  deletedAnswer{},
+			Handle:  d.deleteResponse,
+		},
+		{
+			Method:  "GET",
+			Path:    "/v1/responses/{id}/input_items",
+			Scope:   auth.Infer,
+			Summary: "List a kept response's input",
+			Query:   itemsQuery,
+			Answer:  itemsAnswer{},
+			Handle:  d.inputItems,
+		},
+		{
+			Method:  "POST",
+			Path:    "/v1/embeddings",
+			Scope:   auth.Infer,
+			Summary: "Embeddings of texts: no model here makes any yet, so this answers an error",
+			Body:    embeddingTable,
+			Answer:  embeddingsAnswer{},
+			Answers: []int{404},
+			Handle:  d.embeddings,
+		},
+		{
+			Method:  "GET",
+			Path:    "/v1/models",
+			Scope:   auth.Infer,
+			Summary: "List the models",
+			Answer:  listAnswer[modelObject]{},
+			Handle:  d.models,
+		},
+		{
+			Method:  "GET",
+			Path:    "/v1/models/{model...}",
+			Scope:   auth.Infer,
+			Summary: "Describe a model",
+			Answer:  modelObject{},
+			Handle:  d.model,
+		},
 	}
 }
 
-const drawDoc = "How tokens are drawn that the request says nothing of is taken from the settings under the model's name, then from what the model's " +
+const drawDoc = "How tokens are drawn that the request says nothing of is taken from the settings under the model's " +
+	"name, then from what the model's " +
 	"makers put into its checkpoint, then from OpenAI's documentation: `temperature` and `top_p` 1. With `temperature` 0 the makers' settings do not count. " +
 	"Penalties pause inside of tool calls. "
 
@@ -89,8 +141,14 @@ func message(e *chat.Error) string {
 		if e.AtLeast {
 			least = "at least "
 		}
-		return fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %s%d tokens, which exceeds the context window. "+
-			"Please reduce the length of the messages, or load the model with a larger context.", e.Context, least, e.Tokens)
+		return fmt.Sprintf(
+			"This model's maximum context length is %d tokens. However, your messages resulted in %s%d tokens, "+
+				"which exceeds the context window. "+
+				"Please reduce the length of the messages, or load the model with a larger context.",
+			e.Context,
+			least,
+			e.Tokens,
+		)
 	}
 	return e.Message()
 }
@@ -219,7 +277,14 @@ type outDetails struct {
 }
 
 func usageOf(u chat.Usage) *usage {
-	return &usage{u.Prompt, u.Generated, u.Prompt + u.Generated, promptDetails{u.Cached}, outDetails{u.Reasoning}, u.Concluded}
+	return &usage{
+		u.Prompt,
+		u.Generated,
+		u.Prompt + u.Generated,
+		promptDetails{u.Cached},
+		outDetails{u.Reasoning},
+		u.Concluded,
+	}
 }
 
 // finishReason is the word of completions.

@@ -191,9 +191,18 @@ func (d *dialect) newResponse(q *responseRequest, model string) *responseOut {
 	o := &responseOut{
 		ID: chat.NewID("resp_"), Object: "response", Created: d.env.Now().Unix(), Status: "in_progress", Model: model,
 		Instructions: q.instructions, Output: []itemOut{}, Parallel: !q.parallelFalse, Tier: "default", Store: !q.noStore,
-		Reasoning: rawOr(q.reasoning, `{"effort":null,"summary":null}`), Text: rawOr(q.text, `{"format":{"type":"text"}}`),
-		ToolChoice: rawOr(q.choice.Raw, `"auto"`), Tools: declaredTools(q.tools), TopLogs: q.topLogs, Truncation: "disabled",
-		Temperature: floatOr(q.req.Sampling.Temperature, &one), TopP: floatOr(q.req.Sampling.TopP, &one), Metadata: rawOr(q.metadata, "{}"),
+		Reasoning: rawOr(
+			q.reasoning,
+			`{"effort":null,"summary":null}`,
+		), Text: rawOr(q.text, `{"format":{"type":"text"}}`),
+		ToolChoice: rawOr(
+			q.choice.Raw,
+			`"auto"`,
+		), Tools: declaredTools(q.tools), TopLogs: q.topLogs, Truncation: "disabled",
+		Temperature: floatOr(
+			q.req.Sampling.Temperature,
+			&one,
+		), TopP: floatOr(q.req.Sampling.TopP, &one), Metadata: rawOr(q.metadata, "{}"),
 	}
 	if q.req.MaxTokens > 0 {
 		o.MaxOutput = &q.req.MaxTokens
@@ -342,7 +351,13 @@ func (b *builder) grow(kind, event string, delta chat.Delta) error {
 		if err := b.closeItem(); err != nil {
 			return err
 		}
-		it := itemOut{ID: chat.NewID("msg_"), Type: kind, Status: "in_progress", Role: "assistant", Content: &[]contentOut{}}
+		it := itemOut{
+			ID:      chat.NewID("msg_"),
+			Type:    kind,
+			Status:  "in_progress",
+			Role:    "assistant",
+			Content: &[]contentOut{},
+		}
 		if kind == "reasoning" {
 			it.ID, it.Role, it.Summary = chat.NewID("rs_"), "", &[]contentOut{}
 			if b.q.summary {
@@ -466,7 +481,14 @@ func (b *builder) startCall(c *chat.Call) error {
 		return err
 	}
 	empty := ""
-	it := itemOut{ID: chat.NewID("fc_"), Type: "function_call", Status: "in_progress", CallID: c.ID, Name: c.Name, Arguments: &empty}
+	it := itemOut{
+		ID:        chat.NewID("fc_"),
+		Type:      "function_call",
+		Status:    "in_progress",
+		CallID:    c.ID,
+		Name:      c.Name,
+		Arguments: &empty,
+	}
 	if b.q.custom[c.Name] {
 		it.ID, it.Type, it.Status, it.Arguments, it.Input = chat.NewID("ctc_"), "custom_tool_call", "", nil, &empty
 	}
@@ -534,7 +556,12 @@ func (b *builder) done(w http.ResponseWriter, delta chat.Delta) error {
 		return err
 	}
 	u := delta.Usage
-	b.o.Usage = &responseUsage{Input: u.Prompt, Output: u.Generated, Total: u.Prompt + u.Generated, Concluded: u.Concluded}
+	b.o.Usage = &responseUsage{
+		Input:     u.Prompt,
+		Output:    u.Generated,
+		Total:     u.Prompt + u.Generated,
+		Concluded: u.Concluded,
+	}
 	b.o.Usage.InputDetails.Cached, b.o.Usage.OutputDetails.Reasoning = u.Cached, u.Reasoning
 	now := b.d.env.Now().Unix()
 	b.o.Status, b.o.Completed = "completed", &now
@@ -579,13 +606,19 @@ func (b *builder) keep(body []byte) error {
 		case "message":
 			m.Parts = append(m.Parts, chat.Part{Text: (*it.Content)[0].Text})
 		case "function_call":
-			m.Calls = append(m.Calls, chat.Call{ID: it.CallID, Name: flat(it.Namespace, it.Name), Arguments: *it.Arguments})
+			m.Calls = append(
+				m.Calls,
+				chat.Call{ID: it.CallID, Name: flat(it.Namespace, it.Name), Arguments: *it.Arguments},
+			)
 		case "custom_tool_call":
 			args, err := json.Marshal(map[string]string{"input": *it.Input})
 			if err != nil {
 				return err
 			}
-			m.Calls = append(m.Calls, chat.Call{ID: it.CallID, Name: flat(it.Namespace, it.Name), Arguments: string(args)})
+			m.Calls = append(
+				m.Calls,
+				chat.Call{ID: it.CallID, Name: flat(it.Namespace, it.Name), Arguments: string(args)},
+			)
 		}
 	}
 	k.messages = append(append(k.messages, b.q.messages...), m)

@@ -47,31 +47,77 @@ func responseObjects() []fields.ObjectTable {
 var responseTable = &fields.Table[responseRequest]{Name: "response request", Where: []map[string]any{
 	streamOnly, choiceNeedsTools,
 	{"anyOf": []any{ // something to answer
-		map[string]any{"required": []string{"input"}, "properties": map[string]any{"input": map[string]any{"type": []string{"string", "array"}, "minItems": 1}}},
-		map[string]any{"required": []string{"previous_response_id"}, "properties": map[string]any{"previous_response_id": map[string]any{"type": "string", "minLength": 1}}},
+		map[string]any{
+			"required":   []string{"input"},
+			"properties": map[string]any{"input": map[string]any{"type": []string{"string", "array"}, "minItems": 1}},
+		},
+		map[string]any{
+			"required":   []string{"previous_response_id"},
+			"properties": map[string]any{"previous_response_id": map[string]any{"type": "string", "minLength": 1}},
+		},
 	}},
-}, Fields: append(samplingFields(responsePart),
-	field(responsePart, "model", fields.String(), "name of the model", func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil }),
+}, Fields: append(
+	samplingFields(responsePart),
+	field(
+		responsePart,
+		"model",
+		fields.String(),
+		"name of the model",
+		func(c *common, v fields.Value) error { c.req.Model = v.String(); return nil },
+	),
 	fields.Field[responseRequest]{
 		Name: "input", Type: fields.String().Or(fields.List(fields.Object("input item"))), Doc: "a text, or items: messages, calls, their outputs, reasoning, references to items of kept responses",
 		Set: func(r *responseRequest, v fields.Value) error { return r.input(v) },
 	},
-	fields.Field[responseRequest]{Name: "instructions", Type: fields.String(), Doc: "stands before the conversation; not carried over to later responses", Set: func(r *responseRequest, v fields.Value) error {
-		s := v.String()
-		r.instructions = &s
-		return nil
-	}},
-	fields.Field[responseRequest]{Name: "previous_response_id", Type: fields.String(), Doc: "a kept response that this one continues", Set: func(r *responseRequest, v fields.Value) error {
-		r.previous = v.String()
-		return nil
-	}},
-	fields.Field[responseRequest]{Name: "store", Type: fields.Bool(), Doc: "false does not keep the response", Set: func(r *responseRequest, v fields.Value) error { r.noStore = !v.Bool(); return nil }},
-	field(responsePart, "stream", fields.Bool(), "send events as the answer is made", func(c *common, v fields.Value) error { c.stream = v.Bool(); return nil }),
-	field(responsePart, "stream_options", fields.Object("stream_options"), "of a stream", func(c *common, v fields.Value) error {
-		c.hasOptions = true
-		return streamOptionsTable.DecodeValue(v, c)
-	}),
-	field(responsePart, "max_output_tokens", bounds, "most tokens to generate, reasoning included; until the context is full where it is left out or -1", setBound),
+	fields.Field[responseRequest]{
+		Name: "instructions",
+		Type: fields.String(),
+		Doc:  "stands before the conversation; not carried over to later responses",
+		Set: func(r *responseRequest, v fields.Value) error {
+			s := v.String()
+			r.instructions = &s
+			return nil
+		},
+	},
+	fields.Field[responseRequest]{
+		Name: "previous_response_id",
+		Type: fields.String(),
+		Doc:  "a kept response that this one continues",
+		Set: func(r *responseRequest, v fields.Value) error {
+			r.previous = v.String()
+			return nil
+		},
+	},
+	fields.Field[responseRequest]{
+		Name: "store",
+		Type: fields.Bool(),
+		Doc:  "false does not keep the response",
+		Set:  func(r *responseRequest, v fields.Value) error { r.noStore = !v.Bool(); return nil },
+	},
+	field(
+		responsePart,
+		"stream",
+		fields.Bool(),
+		"send events as the answer is made",
+		func(c *common, v fields.Value) error { c.stream = v.Bool(); return nil },
+	),
+	field(
+		responsePart,
+		"stream_options",
+		fields.Object("stream_options"),
+		"of a stream",
+		func(c *common, v fields.Value) error {
+			c.hasOptions = true
+			return streamOptionsTable.DecodeValue(v, c)
+		},
+	),
+	field(
+		responsePart,
+		"max_output_tokens",
+		bounds,
+		"most tokens to generate, reasoning included; until the context is full where it is left out or -1",
+		setBound,
+	),
 	fields.Field[responseRequest]{
 		Name: "tools", Type: fields.List(fields.Object("any response tool")).Len(0, 512), Doc: "functions and custom tools. Tools of other types, which OpenAI or its own clients run, are left out of the prompt and named in the header X-Baleen-Notice",
 		Set: func(r *responseRequest, v fields.Value) error { r.tools = v; return r.setTools(v) },
@@ -82,46 +128,165 @@ var responseTable = &fields.Table[responseRequest]{Name: "response request", Whe
 	},
 	concludeField(responsePart),
 	timeField(responsePart),
-	fields.Field[responseRequest]{Name: "parallel_tool_calls", Type: fields.Bool(), Doc: "false allows at most one call in an answer", Set: func(r *responseRequest, v fields.Value) error {
-		r.req.SingleCall, r.parallelFalse = !v.Bool(), !v.Bool()
-		return nil
-	}},
-	fields.Field[responseRequest]{Name: "reasoning", Type: fields.Object("reasoning"), Doc: "effort of reasoning", Set: func(r *responseRequest, v fields.Value) error {
-		r.reasoning = v.Raw
-		return reasoningTable.DecodeValue(v, &r.common)
-	}},
-	fields.Field[responseRequest]{Name: "text", Type: fields.Object("text"), Doc: "shape of the text", Set: func(r *responseRequest, v fields.Value) error {
-		r.text = v.Raw
-		return textTable.DecodeValue(v, &r.common)
-	}},
-	fields.Field[responseRequest]{Name: "include", Type: fields.List(fields.String()), Doc: "reasoning.encrypted_content and message.output_text.logprobs; others belong to tools that OpenAI runs itself and add nothing", Set: func(r *responseRequest, v fields.Value) error {
-		r.encrypted = slices.Contains(v.Strings(), "reasoning.encrypted_content")
-		r.withLogs = slices.Contains(v.Strings(), "message.output_text.logprobs")
-		return nil
-	}},
-	fields.Field[responseRequest]{Name: "top_logprobs", Type: fields.Int(0, 20), Doc: "alternatives beside each token", Set: func(r *responseRequest, v fields.Value) error {
-		r.topLogs = v.Int()
-		r.withLogs = r.withLogs || r.topLogs > 0
-		return nil
-	}},
-	fields.Field[responseRequest]{Name: "metadata", Type: fields.Object("metadata"), Doc: "kept with the response", Set: func(r *responseRequest, v fields.Value) error { r.metadata = v.Raw; return nil }},
-	fields.Field[responseRequest]{Name: "truncation", Type: fields.Enum("auto", "disabled"), Use: fields.Refused, Allow: []string{`"disabled"`}, Doc: "nothing is dropped in silence: a prompt that does not fit is refused"},
-	fields.Field[responseRequest]{Name: "background", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "responses are made while the client waits"},
-	fields.Field[responseRequest]{Name: "background_options", Type: fields.Object("background_options"), Use: fields.Refused, Doc: "responses are made while the client waits"},
-	fields.Field[responseRequest]{Name: "conversation", Type: fields.Any(), Use: fields.Refused, Doc: "there are no conversation objects: use previous_response_id"},
-	fields.Field[responseRequest]{Name: "prompt", Type: fields.Object("prompt"), Use: fields.Refused, Doc: "there are no stored prompts"},
-	fields.Field[responseRequest]{Name: "context_management", Type: fields.List(fields.Object("context_management")), Use: fields.Refused, Allow: []string{"[]"}, Doc: "the server does not compact conversations"},
-	fields.Field[responseRequest]{Name: "moderation", Type: fields.Object("moderation"), Use: fields.Refused, Doc: "there is no moderation model"},
-	fields.Field[responseRequest]{Name: "image", Type: fields.Object("image"), Use: fields.Refused, Doc: "the models take text"},
-	fields.Field[responseRequest]{Name: "access_programs", Type: fields.Object("access_programs"), Use: fields.Refused, Doc: "belongs to OpenAI's own models"},
-	fields.Field[responseRequest]{Name: "max_tool_calls", Type: fields.Int(1, anyHi), Use: fields.Ignored, Doc: "counts calls of tools that OpenAI runs itself; there are none"},
-	fields.Field[responseRequest]{Name: "prompt_cache_key", Type: fields.String(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
-	fields.Field[responseRequest]{Name: "prompt_cache_options", Type: fields.Object("prompt_cache_options"), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
-	fields.Field[responseRequest]{Name: "prompt_cache_retention", Type: fields.String(), Use: fields.Ignored, Doc: "the cache keeps what fits"},
-	fields.Field[responseRequest]{Name: "safety_identifier", Type: fields.String(), Use: fields.Ignored, Doc: "names an end user to OpenAI; there is nobody to tell"},
-	fields.Field[responseRequest]{Name: "service_tier", Type: fields.String(), Use: fields.Ignored, Doc: "there is one tier"},
-	fields.Field[responseRequest]{Name: "user", Type: fields.String(), Use: fields.Ignored, Doc: "names an end user to OpenAI; there is nobody to tell"},
-	fields.Field[responseRequest]{Name: "client_metadata", Type: fields.Any(), Use: fields.Ignored, Doc: "not documented by OpenAI, sent by its own client: names the client's session"},
+	fields.Field[responseRequest]{
+		Name: "parallel_tool_calls",
+		Type: fields.Bool(),
+		Doc:  "false allows at most one call in an answer",
+		Set: func(r *responseRequest, v fields.Value) error {
+			r.req.SingleCall, r.parallelFalse = !v.Bool(), !v.Bool()
+			return nil
+		},
+	},
+	fields.Field[responseRequest]{
+		Name: "reasoning",
+		Type: fields.Object("reasoning"),
+		Doc:  "effort of reasoning",
+		Set: func(r *responseRequest, v fields.Value) error {
+			r.reasoning = v.Raw
+			return reasoningTable.DecodeValue(v, &r.common)
+		},
+	},
+	fields.Field[responseRequest]{
+		Name: "text",
+		Type: fields.Object("text"),
+		Doc:  "shape of the text",
+		Set: func(r *responseRequest, v fields.Value) error {
+			r.text = v.Raw
+			return textTable.DecodeValue(v, &r.common)
+		},
+	},
+	fields.Field[responseRequest]{
+		Name: "include",
+		Type: fields.List(fields.String()),
+		Doc: "reasoning.encrypted_content and message.output_text.logprobs; others belong to tools that OpenAI " +
+			"runs itself and add nothing",
+		Set: func(r *responseRequest, v fields.Value) error {
+			r.encrypted = slices.Contains(v.Strings(), "reasoning.encrypted_content")
+			r.withLogs = slices.Contains(v.Strings(), "message.output_text.logprobs")
+			return nil
+		},
+	},
+	fields.Field[responseRequest]{
+		Name: "top_logprobs",
+		Type: fields.Int(0, 20),
+		Doc:  "alternatives beside each token",
+		Set: func(r *responseRequest, v fields.Value) error {
+			r.topLogs = v.Int()
+			r.withLogs = r.withLogs || r.topLogs > 0
+			return nil
+		},
+	},
+	fields.Field[responseRequest]{
+		Name: "metadata",
+		Type: fields.Object("metadata"),
+		Doc:  "kept with the response",
+		Set:  func(r *responseRequest, v fields.Value) error { r.metadata = v.Raw; return nil },
+	},
+	fields.Field[responseRequest]{
+		Name:  "truncation",
+		Type:  fields.Enum("auto", "disabled"),
+		Use:   fields.Refused,
+		Allow: []string{`"disabled"`},
+		Doc:   "nothing is dropped in silence: a prompt that does not fit is refused",
+	},
+	fields.Field[responseRequest]{
+		Name:  "background",
+		Type:  fields.Bool(),
+		Use:   fields.Refused,
+		Allow: []string{"false"},
+		Doc:   "responses are made while the client waits",
+	},
+	fields.Field[responseRequest]{
+		Name: "background_options",
+		Type: fields.Object("background_options"),
+		Use:  fields.Refused,
+		Doc:  "responses are made while the client waits",
+	},
+	fields.Field[responseRequest]{
+		Name: "conversation",
+		Type: fields.Any(),
+		Use:  fields.Refused,
+		Doc:  "there are no conversation objects: use previous_response_id",
+	},
+	fields.Field[responseRequest]{
+		Name: "prompt",
+		Type: fields.Object("prompt"),
+		Use:  fields.Refused,
+		Doc:  "there are no stored prompts",
+	},
+	fields.Field[responseRequest]{
+		Name:  "context_management",
+		Type:  fields.List(fields.Object("context_management")),
+		Use:   fields.Refused,
+		Allow: []string{"[]"},
+		Doc:   "the server does not compact conversations",
+	},
+	fields.Field[responseRequest]{
+		Name: "moderation",
+		Type: fields.Object("moderation"),
+		Use:  fields.Refused,
+		Doc:  "there is no moderation model",
+	},
+	fields.Field[responseRequest]{
+		Name: "image",
+		Type: fields.Object("image"),
+		Use:  fields.Refused,
+		Doc:  "the models take text",
+	},
+	fields.Field[responseRequest]{
+		Name: "access_programs",
+		Type: fields.Object("access_programs"),
+		Use:  fields.Refused,
+		Doc:  "belongs to OpenAI's own models",
+	},
+	fields.Field[responseRequest]{
+		Name: "max_tool_calls",
+		Type: fields.Int(1, anyHi),
+		Use:  fields.Ignored,
+		Doc:  "counts calls of tools that OpenAI runs itself; there are none",
+	},
+	fields.Field[responseRequest]{
+		Name: "prompt_cache_key",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "the cache finds prefixes by itself",
+	},
+	fields.Field[responseRequest]{
+		Name: "prompt_cache_options",
+		Type: fields.Object("prompt_cache_options"),
+		Use:  fields.Ignored,
+		Doc:  "the cache finds prefixes by itself",
+	},
+	fields.Field[responseRequest]{
+		Name: "prompt_cache_retention",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "the cache keeps what fits",
+	},
+	fields.Field[responseRequest]{
+		Name: "safety_identifier",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "names an end user to OpenAI; there is nobody to tell",
+	},
+	fields.Field[responseRequest]{
+		Name: "service_tier",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "there is one tier",
+	},
+	fields.Field[responseRequest]{
+		Name: "user",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "names an end user to OpenAI; there is nobody to tell",
+	},
+	fields.Field[responseRequest]{
+		Name: "client_metadata",
+		Type: fields.Any(),
+		Use:  fields.Ignored,
+		Doc:  "not documented by OpenAI, sent by its own client: names the client's session",
+	},
 )}
 
 var reasoningTable = &fields.Table[common]{Name: "reasoning", Fields: []fields.Field[common]{
@@ -129,123 +294,62 @@ var reasoningTable = &fields.Table[common]{Name: "reasoning", Fields: []fields.F
 		c.req.Effort = v.String()
 		return nil
 	}},
-	{Name: "summary", Type: fields.Enum("auto", "concise", "detailed", "none"), Doc: "other than none: the reasoning comes as the summary of its item, whole, since nothing here shortens it. Left out: as the item's content", Set: func(c *common, v fields.Value) error {
-		c.summary = v.String() != "none"
-		return nil
-	}},
+	{
+		Name: "summary",
+		Type: fields.Enum("auto", "concise", "detailed", "none"),
+		Doc: "other than none: the reasoning comes as the summary of its item, whole, since nothing here shortens " +
+			"it. Left out: as the item's content",
+		Set: func(c *common, v fields.Value) error {
+			c.summary = v.String() != "none"
+			return nil
+		},
+	},
 	{Name: "generate_summary", Type: fields.String(), Use: fields.Ignored, Doc: "older name of summary"},
-	{Name: "context", Type: fields.String(), Use: fields.Ignored, Doc: "the template decides which earlier reasoning the model sees"},
-	{Name: "mode", Type: fields.String(), Use: fields.Refused, Allow: []string{`"standard"`}, Doc: "there is no pro mode"},
+	{
+		Name: "context",
+		Type: fields.String(),
+		Use:  fields.Ignored,
+		Doc:  "the template decides which earlier reasoning the model sees",
+	},
+	{
+		Name:  "mode",
+		Type:  fields.String(),
+		Use:   fields.Refused,
+		Allow: []string{`"standard"`},
+		Doc:   "there is no pro mode",
+	},
 }}
 
 var textTable = &fields.Table[common]{Name: "text", Fields: []fields.Field[common]{
-	{Name: "format", Type: formatType("text format"), Doc: "what the answer is held to: json_object, or json_schema with a schema that can be enforced exactly; reasoning and calls are free", Set: func(c *common, v fields.Value) error {
-		return setFormat(&c.req, v)
-	}},
-	{Name: "verbosity", Type: fields.String(), Use: fields.Refused, Allow: []string{`"medium"`}, Doc: "no model here was trained for it: ask in the prompt"},
+	{
+		Name: "format",
+		Type: formatType("text format"),
+		Doc: "what the answer is held to: json_object, or json_schema with a schema that can be enforced exactly; " +
+			"reasoning and calls are free",
+		Set: func(c *common, v fields.Value) error {
+			return setFormat(&c.req, v)
+		},
+	},
+	{
+		Name:  "verbosity",
+		Type:  fields.String(),
+		Use:   fields.Refused,
+		Allow: []string{`"medium"`},
+		Doc:   "no model here was trained for it: ask in the prompt",
+	},
 }}
-
-// responseToolTable decodes a tool of responses.
-var responseToolTable = &fields.Table[chat.Tool]{Name: "response tool", IgnoreUnknown: true, Where: []map[string]any{
-	{"anyOf": []any{
-		map[string]any{"required": []string{"tools"}, "properties": map[string]any{
-			"type":  map[string]any{"const": "namespace"},
-			"tools": map[string]any{"type": "array", "items": map[string]any{"properties": map[string]any{"type": map[string]any{"enum": []any{"function", "custom"}}}}},
-		}},
-		map[string]any{"properties": map[string]any{"type": map[string]any{"enum": []any{"function", "custom"}}, "tools": map[string]any{"type": "null"}}},
-	}},
-}, Fields: append([]fields.Field[chat.Tool]{
-	{Name: "type", Type: fields.Enum("function", "custom", "namespace"), Required: true, Doc: "function, custom or namespace"},
-	{Name: "format", Type: fields.Object("format"), Doc: "of a custom tool: text; a grammar is told to the model and not enforced", Set: func(t *chat.Tool, v fields.Value) error {
-		if def, ok := v.Get("definition"); ok {
-			t.Description += "\n\nIts input follows this grammar:\n" + def.String()
-		}
-		return nil
-	}},
-	{Name: "tools", Type: fields.List(fields.Object("response tool")), Doc: "of a namespace: its functions and custom tools; the model sees them as NAMESPACE__NAME"},
-	{Name: "defer_loading", Type: fields.Bool(), Use: fields.Ignored, Doc: "all tools are loaded"},
-	{Name: "output_schema", Type: fields.Object("JSON Schema"), Use: fields.Ignored, Doc: "describes results, which the model sees as they are"},
-	{Name: "allowed_callers", Type: fields.List(fields.String()), Use: fields.Refused, Allow: []string{`["direct"]`}, Doc: "there are no programs that call tools"},
-	{Name: "async", Type: fields.Bool(), Use: fields.Refused, Allow: []string{"false"}, Doc: "calls are answered before the model goes on"},
-}, functionFields()...)}
-
-// hostedTools are the types of tools that OpenAI runs itself, or whose schema its own clients and models know without
-// being told. A model here knows none of them, and clients go on without.
-var hostedTools = []string{
-	"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "file_search",
-	"code_interpreter", "image_generation", "computer", "computer_use_preview", "local_shell", "shell", "apply_patch", "mcp",
-	"tool_search", "programmatic_tool_calling",
-}
-
-var (
-	hostedTool = &declared{Name: "hosted tool", IgnoreUnknown: true, Fields: []fields.Field[struct{}]{
-		{Name: "type", Type: fields.Enum(hostedTools...), Required: true, Doc: "a type of OpenAI's: the tool is left out of the prompt and named in the header X-Baleen-Notice"},
-	}}
-	anyResponseTool = &fields.OneOf{Name: "any response tool", Of: []fields.ObjectTable{responseToolTable, hostedTool}}
-)
-
-// customParameters are those of a custom tool, which the model calls like a function of one text.
-var customParameters = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`)
-
-// spaced is a tool inside a namespace.
-type spaced struct{ namespace, name string }
-
-// flat is the name of a namespace's tool as the model sees it.
-func flat(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "__" + name
-}
-
-func (r *responseRequest) setTools(v fields.Value) error {
-	r.custom, r.spaces = map[string]bool{}, map[string]spaced{}
-	return r.addTools(v, "")
-}
-
-// addTools adds the tools of a list, which may be a namespace's.
-func (r *responseRequest) addTools(v fields.Value, namespace string) error {
-	for _, it := range v.Items() {
-		if kind := text(it, "type"); slices.Contains(hostedTools, kind) && namespace == "" {
-			it.Ignore(kind)
-			continue
-		}
-		t := chat.Tool{Field: it.Path}
-		if err := responseToolTable.DecodeValue(it, &t); err != nil {
-			return err
-		}
-		inner, has := it.Get("tools")
-		switch kind := text(it, "type"); {
-		case has && kind != "namespace":
-			return chat.Invalidf(it.Path+".tools", "only a namespace has tools")
-		case kind == "namespace" && namespace != "":
-			return chat.Invalidf(it.Path+".type", "a namespace stands inside a namespace")
-		case kind == "namespace":
-			if !has {
-				return chat.MissingField(it.Path + ".tools")
-			}
-			if err := r.addTools(inner, t.Name); err != nil {
-				return err
-			}
-			continue
-		case kind == "custom":
-			t.Parameters = customParameters
-			r.custom[flat(namespace, t.Name)] = true
-		}
-		if namespace != "" {
-			r.spaces[flat(namespace, t.Name)] = spaced{namespace, t.Name}
-			t.Name = flat(namespace, t.Name)
-		}
-		r.req.Tools = append(r.req.Tools, t)
-	}
-	return nil
-}
 
 // input decodes the input.
 func (r *responseRequest) input(v fields.Value) error {
 	r.inputGiven = true
 	if v.Kind() == "string" {
-		item, err := json.Marshal(map[string]any{"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": v.String()}}})
+		item, err := json.Marshal(
+			map[string]any{
+				"type":    "message",
+				"role":    "user",
+				"content": []any{map[string]any{"type": "input_text", "text": v.String()}},
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -260,7 +364,12 @@ func (r *responseRequest) input(v fields.Value) error {
 			return err
 		}
 		if left -= refers; left < 0 {
-			return chat.Invalidf(at+".id", "the items that are referred to have more than %d bytes together: no context of this server has room for them", r.room)
+			return chat.Invalidf(
+				at+".id",
+				"the items that are referred to have more than %d bytes together: no context of this server has "+
+					"room for them",
+				r.room,
+			)
 		}
 		if err := ms.item(it); err != nil {
 			return err
@@ -286,7 +395,11 @@ func (r *responseRequest) dereference(v fields.Value) (item fields.Value, size i
 	id := text(v, "id")
 	raw, ok := r.resolve(id)
 	if !ok {
-		return v, 0, &chat.Error{Kind: chat.NotFound, Field: v.Path + ".id", Msg: fmt.Sprintf("no kept response has an item %q", id)}
+		return v, 0, &chat.Error{
+			Kind:  chat.NotFound,
+			Field: v.Path + ".id",
+			Msg:   fmt.Sprintf("no kept response has an item %q", id),
+		}
 	}
 	return fields.Value{Raw: raw, Path: v.Path}, len(raw), nil
 }
@@ -391,30 +504,56 @@ func (ir *itemReader) item(v fields.Value) error {
 }
 
 // inputPartTable decodes an element of an item's content.
-var inputPartTable = &fields.Table[chat.Part]{Name: "input content", IgnoreUnknown: true, Fields: []fields.Field[chat.Part]{
-	{Name: "type", Type: fields.Enum("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text", "input_image", "input_file", "input_audio").Only("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text"), Required: true, Doc: "what the part is; images, files and audio are refused by models that take text only", Set: func(p *chat.Part, v fields.Value) error {
-		switch v.String() {
-		case "input_image":
-			p.Media = chat.Image
-		case "input_file":
-			p.Media = chat.File
-		case "input_audio":
-			p.Media = chat.Audio
-		}
-		return nil
-	}},
-	{Name: "text", Type: fields.String(), Doc: "the text", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
-	{Name: "refusal", Type: fields.String(), Doc: "an earlier refusal", Set: func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil }},
-	{Name: "image_url", Type: fields.String(), Doc: "refused with its part by models that take text only"},
-	{Name: "file_id", Type: fields.String(), Doc: "refused with its part by models that take text only"},
-	{Name: "file_url", Type: fields.String(), Doc: "refused with its part by models that take text only"},
-	{Name: "file_data", Type: fields.String(), Doc: "refused with its part by models that take text only"},
-	{Name: "filename", Type: fields.String(), Doc: "refused with its part by models that take text only"},
-	{Name: "detail", Type: fields.String(), Doc: "refused with its part by models that take text only"},
-	{Name: "prompt_cache_breakpoint", Type: fields.Any(), Use: fields.Ignored, Doc: "the cache finds prefixes by itself"},
-	{Name: "annotations", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
-	{Name: "logprobs", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
-}}
+var inputPartTable = &fields.Table[chat.Part]{
+	Name:          "input content",
+	IgnoreUnknown: true,
+	Fields: []fields.Field[chat.Part]{
+		{
+			Name: "type",
+			Type: fields.Enum("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text", "input_image", "input_file", "input_audio").
+				Only("input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text"),
+			Required: true,
+			Doc:      "what the part is; images, files and audio are refused by models that take text only",
+			Set: func(p *chat.Part, v fields.Value) error {
+				switch v.String() {
+				case "input_image":
+					p.Media = chat.Image
+				case "input_file":
+					p.Media = chat.File
+				case "input_audio":
+					p.Media = chat.Audio
+				}
+				return nil
+			},
+		},
+		{
+			Name: "text",
+			Type: fields.String(),
+			Doc:  "the text",
+			Set:  func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil },
+		},
+		{
+			Name: "refusal",
+			Type: fields.String(),
+			Doc:  "an earlier refusal",
+			Set:  func(p *chat.Part, v fields.Value) error { p.Text = v.String(); return nil },
+		},
+		{Name: "image_url", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+		{Name: "file_id", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+		{Name: "file_url", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+		{Name: "file_data", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+		{Name: "filename", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+		{Name: "detail", Type: fields.String(), Doc: "refused with its part by models that take text only"},
+		{
+			Name: "prompt_cache_breakpoint",
+			Type: fields.Any(),
+			Use:  fields.Ignored,
+			Doc:  "the cache finds prefixes by itself",
+		},
+		{Name: "annotations", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
+		{Name: "logprobs", Type: fields.Any(), Use: fields.Ignored, Doc: "of an earlier answer"},
+	},
+}
 
 func inputParts(v fields.Value) ([]chat.Part, error) {
 	switch v.Kind() {

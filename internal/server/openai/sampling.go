@@ -23,13 +23,30 @@ const (
 )
 
 // field makes a field whose setter works on the common part of a T.
-func field[T any](part func(*T) *common, name string, t fields.Type, doc string, set func(c *common, v fields.Value) error) fields.Field[T] {
-	return fields.Field[T]{Name: name, Type: t, Doc: doc, Set: func(dst *T, v fields.Value) error { return set(part(dst), v) }}
+func field[T any](
+	part func(*T) *common,
+	name string,
+	t fields.Type,
+	doc string,
+	set func(c *common, v fields.Value) error,
+) fields.Field[T] {
+	return fields.Field[T]{
+		Name: name,
+		Type: t,
+		Doc:  doc,
+		Set:  func(dst *T, v fields.Value) error { return set(part(dst), v) },
+	}
 }
 
 // timeField is that of routes that render templates.
 func timeField[T any](part func(*T) *common) fields.Field[T] {
-	return field(part, fields.Time, fields.String(), fields.TimeDoc, func(c *common, v fields.Value) error { return fields.SetTime(&c.req.Now, v) })
+	return field(
+		part,
+		fields.Time,
+		fields.String(),
+		fields.TimeDoc,
+		func(c *common, v fields.Value) error { return fields.SetTime(&c.req.Now, v) },
+	)
 }
 
 // concludeField is that of routes whose answers make calls.
@@ -46,41 +63,87 @@ func samplingFields[T any](part func(*T) *common) []fields.Field[T] {
 		return func(c *common, v fields.Value) error { f(&c.req.Sampling, v); return nil }
 	}
 	return []fields.Field[T]{
-		field(part, "temperature", fields.Number(0, 2), "0 takes the most probable token, higher is more varied. Left out: "+fields.DefaultSampling,
-			set(func(s *chat.Sampling, v fields.Value) { s.Temperature = v.Float32() })),
-		field(part, "top_p", fields.Number(0, 1), "choose among the most probable tokens that reach this probability together",
-			set(func(s *chat.Sampling, v fields.Value) { s.TopP = v.Float32() })),
-		field(part, "keep_alive", fields.Duration().Or(fields.Number(anyLo, anyHi)), "not OpenAI's: how long the model stays loaded afterwards, in seconds or as 5m; negative is for good",
-			func(c *common, v fields.Value) (err error) { c.req.KeepAlive, err = fields.KeepAlive(v); return err }),
-		field(part, "cache_salt", fields.String().NotEmpty(), "not OpenAI's: prompts share cached prefixes only under the same salt. Prompts of different API keys share none in any case, unless the server was started with --share-cache",
+		field(
+			part,
+			"temperature",
+			fields.Number(0, 2),
+			"0 takes the most probable token, higher is more varied. Left out: "+fields.DefaultSampling,
+			set(func(s *chat.Sampling, v fields.Value) { s.Temperature = v.Float32() }),
+		),
+		field(
+			part,
+			"top_p",
+			fields.Number(0, 1),
+			"choose among the most probable tokens that reach this probability together",
+			set(func(s *chat.Sampling, v fields.Value) { s.TopP = v.Float32() }),
+		),
+		field(
+			part,
+			"keep_alive",
+			fields.Duration().Or(fields.Number(anyLo, anyHi)),
+			"not OpenAI's: how long the model stays loaded afterwards, in seconds or as 5m; negative is for good",
+			func(c *common, v fields.Value) (err error) { c.req.KeepAlive, err = fields.KeepAlive(v); return err },
+		),
+		field(
+			part,
+			"cache_salt",
+			fields.String().NotEmpty(),
+			"not OpenAI's: prompts share cached prefixes only under the same salt. Prompts of different API keys "+
+				"share none in any case, unless the server was started with --share-cache",
 			func(c *common, v fields.Value) error {
 				if c.req.CacheSalt = v.String(); c.req.CacheSalt == "" {
 					return chat.Invalidf(v.Path, "an empty salt keeps nothing apart: leave it out")
 				}
 				return nil
-			}),
+			},
+		),
 		field(part, "top_k", fields.Int(-1, anyHi), "not OpenAI's: choose among the k most probable tokens",
 			set(func(s *chat.Sampling, v fields.Value) { n := v.Int(); s.TopK = &n })),
-		field(part, "min_p", fields.Number(0, 1), "not OpenAI's: drop tokens with less than p times the best one's probability",
-			set(func(s *chat.Sampling, v fields.Value) { s.MinP = v.Float32() })),
+		field(
+			part,
+			"min_p",
+			fields.Number(0, 1),
+			"not OpenAI's: drop tokens with less than p times the best one's probability",
+			set(func(s *chat.Sampling, v fields.Value) { s.MinP = v.Float32() }),
+		),
 		field(part, "typical_p", fields.Number(0, 1), "not OpenAI's: locally typical sampling",
 			set(func(s *chat.Sampling, v fields.Value) { s.TypicalP = v.Float32() })),
-		field(part, "repetition_penalty", fields.Number(0.01, 100), "not OpenAI's: make recent tokens less probable; 1 is off",
-			set(func(s *chat.Sampling, v fields.Value) { s.RepetitionPenalty = v.Float32() })),
+		field(
+			part,
+			"repetition_penalty",
+			fields.Number(0.01, 100),
+			"not OpenAI's: make recent tokens less probable; 1 is off",
+			set(func(s *chat.Sampling, v fields.Value) { s.RepetitionPenalty = v.Float32() }),
+		),
 	}
 }
 
 // classicFields are those of the completion routes.
 func classicFields[T any](part func(*T) *common) []fields.Field[T] {
-	return append(append(samplingFields(part), formatFields(part)...),
-		field(part, "frequency_penalty", fields.Number(-2, 2), "subtracted from a token's logit for each time that it was generated",
-			func(c *common, v fields.Value) error { c.req.Sampling.FrequencyPenalty = v.Float32(); return nil }),
-		field(part, "presence_penalty", fields.Number(-2, 2), "subtracted once from the logit of each token generated so far",
-			func(c *common, v fields.Value) error { c.req.Sampling.PresencePenalty = v.Float32(); return nil }),
+	return append(
+		append(samplingFields(part), formatFields(part)...),
+		field(
+			part,
+			"frequency_penalty",
+			fields.Number(-2, 2),
+			"subtracted from a token's logit for each time that it was generated",
+			func(c *common, v fields.Value) error { c.req.Sampling.FrequencyPenalty = v.Float32(); return nil },
+		),
+		field(
+			part,
+			"presence_penalty",
+			fields.Number(-2, 2),
+			"subtracted once from the logit of each token generated so far",
+			func(c *common, v fields.Value) error { c.req.Sampling.PresencePenalty = v.Float32(); return nil },
+		),
 		field(part, "seed", fields.Int(-(1<<63), 1<<63), "the same seed gives the same answer",
 			func(c *common, v fields.Value) error { n := uint64(v.Int()); c.req.Sampling.Seed = &n; return nil }),
 		field(part, "logit_bias", biasType, "added to the logits of these tokens; -100 forbids one", setLogitBias),
-		field(part, "stop", fields.String().NotEmpty().Or(fields.List(fields.String().NotEmpty()).Len(0, 4)), "texts that end the answer; they are no part of it. They do not cut reasoning or tool calls",
+		field(
+			part,
+			"stop",
+			fields.String().NotEmpty().Or(fields.List(fields.String().NotEmpty()).Len(0, 4)),
+			"texts that end the answer; they are no part of it. They do not cut reasoning or tool calls",
 			func(c *common, v fields.Value) error {
 				c.req.Stop = v.Strings()
 				for _, s := range c.req.Stop {
@@ -89,15 +152,33 @@ func classicFields[T any](part func(*T) *common) []fields.Field[T] {
 					}
 				}
 				return nil
-			}),
+			},
+		),
 		field(part, "n", fields.Int(1, 128), "answers; each draws with a seed of its own",
 			func(c *common, v fields.Value) error { c.req.N = v.Int(); return nil }),
-		field(part, "stream", fields.Bool(), "send the answer as it is made", func(c *common, v fields.Value) error { c.stream = v.Bool(); return nil }),
-		field(part, "stream_options", fields.Object("stream_options"), "of a stream", func(c *common, v fields.Value) error {
-			c.hasOptions = true
-			return streamOptionsTable.DecodeValue(v, c)
-		}),
-		fields.Field[T]{Name: "user", Type: fields.String(), Use: fields.Ignored, Doc: "names an end user to OpenAI; there is nobody to tell"},
+		field(
+			part,
+			"stream",
+			fields.Bool(),
+			"send the answer as it is made",
+			func(c *common, v fields.Value) error { c.stream = v.Bool(); return nil },
+		),
+		field(
+			part,
+			"stream_options",
+			fields.Object("stream_options"),
+			"of a stream",
+			func(c *common, v fields.Value) error {
+				c.hasOptions = true
+				return streamOptionsTable.DecodeValue(v, c)
+			},
+		),
+		fields.Field[T]{
+			Name: "user",
+			Type: fields.String(),
+			Use:  fields.Ignored,
+			Doc:  "names an end user to OpenAI; there is nobody to tell",
+		},
 	)
 }
 
@@ -119,11 +200,21 @@ func needs(field string, unless any, other string, must any) map[string]any {
 }
 
 var streamOptionsTable = &fields.Table[common]{Name: "stream_options", Fields: []fields.Field[common]{
-	{Name: "include_usage", Type: fields.Bool(), Doc: "the last chunk before [DONE] has the counts", Set: func(c *common, v fields.Value) error {
-		c.includeUsage = v.Bool()
-		return nil
-	}},
-	{Name: "include_obfuscation", Type: fields.Bool(), Use: fields.Ignored, Doc: "padding against eavesdroppers; never sent"},
+	{
+		Name: "include_usage",
+		Type: fields.Bool(),
+		Doc:  "the last chunk before [DONE] has the counts",
+		Set: func(c *common, v fields.Value) error {
+			c.includeUsage = v.Bool()
+			return nil
+		},
+	},
+	{
+		Name: "include_obfuscation",
+		Type: fields.Bool(),
+		Use:  fields.Ignored,
+		Doc:  "padding against eavesdroppers; never sent",
+	},
 }}
 
 func setLogitBias(c *common, v fields.Value) error {

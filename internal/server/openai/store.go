@@ -85,8 +85,8 @@ func (s *responseStore) add(k *kept) {
 	}
 }
 
-// victim returns the oldest response of the caller that has the most of what there is too much of, so that no caller can
-// make the server forget the others'. The newest of all stays.
+// victim returns the oldest response of the caller that has the most of what there is too much of, so that no caller
+// can make the server forget the others'. The newest of all stays.
 func (s *responseStore) victim(byBytes bool) *list.Element {
 	has := map[string]int{}
 	first := map[string]*list.Element{}
@@ -200,7 +200,11 @@ func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
 	if after := query.Get("after"); query.Has("after") {
 		i := slices.IndexFunc(items, func(raw json.RawMessage) bool { return idOf(raw) == after })
 		if i < 0 {
-			return &chat.Error{Kind: chat.NotFound, Field: "after", Msg: fmt.Sprintf("the response has no item %q", after)}
+			return &chat.Error{
+				Kind:  chat.NotFound,
+				Field: "after",
+				Msg:   fmt.Sprintf("the response has no item %q", after),
+			}
 		}
 		items = items[i+1:]
 	}
@@ -208,7 +212,10 @@ func (d *dialect) inputItems(w http.ResponseWriter, r *http.Request) error {
 	if n, err := strconv.Atoi(query.Get("limit")); err == nil {
 		limit = n
 	}
-	out := itemsAnswer{listAnswer: listAnswer[json.RawMessage]{"list", []json.RawMessage{}}, HasMore: len(items) > limit}
+	out := itemsAnswer{
+		listAnswer: listAnswer[json.RawMessage]{"list", []json.RawMessage{}},
+		HasMore:    len(items) > limit,
+	}
 	if items = items[:min(limit, len(items))]; len(items) > 0 {
 		first, last := idOf(items[0]), idOf(items[len(items)-1])
 		out.Data, out.First, out.Last = items, &first, &last

@@ -15,7 +15,10 @@ import (
 // TestReferencesAreKeptAsItems refers to one item in request after request: each reference is kept as what it stands
 // for. Kept as it is, it would have the item's own id, and the next request's would lead to it, and it to itself.
 func TestReferencesAreKeptAsItems(t *testing.T) {
-	w := servertest.New(t, servertest.Options{Script: servertest.Demo, Dialects: []func(*server.Env) server.Dialect{openai.New}})
+	w := servertest.New(
+		t,
+		servertest.Options{Script: servertest.Demo, Dialects: []func(*server.Env) server.Dialect{openai.New}},
+	)
 	var made struct {
 		ID     string
 		Output []struct{ ID string }
@@ -31,7 +34,12 @@ func TestReferencesAreKeptAsItems(t *testing.T) {
 	respond(`{"model":"scripted","input":"COUNT"}`)
 	item := made.Output[0].ID
 	for range 3 {
-		respond(fmt.Sprintf(`{"model":"scripted","input":[{"type":"item_reference","id":%q},{"role":"user","content":"hi"}]}`, item))
+		respond(
+			fmt.Sprintf(
+				`{"model":"scripted","input":[{"type":"item_reference","id":%q},{"role":"user","content":"hi"}]}`,
+				item,
+			),
+		)
 	}
 	r := w.Do(t, "GET", "/v1/responses/"+made.ID+"/input_items", "")
 	if r.Status != 200 || strings.Contains(r.Body, "item_reference") || !strings.Contains(r.Body, item) {
@@ -46,7 +54,13 @@ func TestKeptResponsesAreTheCallersOwn(t *testing.T) {
 		Script: servertest.Demo, Dialects: []func(*server.Env) server.Dialect{openai.New},
 		Server: func(o *server.Options) { o.Keys = auth.NewKeys([]string{"key-one", "key-two"}, "") },
 	})
-	r := w.Post(t, "/v1/responses", `{"model":"scripted","input":[{"id":"item_1","role":"user","content":"a secret"}]}`, "X-Api-Key", "key-one")
+	r := w.Post(
+		t,
+		"/v1/responses",
+		`{"model":"scripted","input":[{"id":"item_1","role":"user","content":"a secret"}]}`,
+		"X-Api-Key",
+		"key-one",
+	)
 	id, _ := r.JSON(t)["id"].(string)
 	for _, c := range []struct {
 		method, path, body string
@@ -58,7 +72,8 @@ func TestKeptResponsesAreTheCallersOwn(t *testing.T) {
 		{"POST", "/v1/responses", fmt.Sprintf(`{"model":"scripted","previous_response_id":%q,"input":"hi"}`, id), 400},
 		{"DELETE", "/v1/responses/" + id, "", 404}, // the last: then it is gone
 	} {
-		if r := w.Do(t, c.method, c.path, c.body, "X-Api-Key", "key-two"); r.Status != c.status || strings.Contains(r.Body, "a secret") {
+		if r := w.Do(t, c.method, c.path, c.body, "X-Api-Key", "key-two"); r.Status != c.status ||
+			strings.Contains(r.Body, "a secret") {
 			t.Errorf("%s %s with another key: %d %s", c.method, c.path, r.Status, r.Body)
 		}
 		if r := w.Do(t, c.method, c.path, c.body, "X-Api-Key", "key-one"); r.Status != 200 {

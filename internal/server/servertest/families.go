@@ -22,11 +22,20 @@ func Families() []Family {
 	plain := func(text string) string { return text }
 	asJSON := func(name string) string { return fmt.Sprintf(`"name": %q`, name) }
 	return []Family{
-		{Name: "hermes", Offer: asJSON, Call: ToolCall, Answer: func(text string) string { return "<think>\nSo that is it.\n</think>\n\n" + text }},
+		{
+			Name:   "hermes",
+			Offer:  asJSON,
+			Call:   ToolCall,
+			Answer: func(text string) string { return "<think>\nSo that is it.\n</think>\n\n" + text },
+		},
 		{
 			Name: "qwen3-coder", Checkpoint: Checkpoint{Template: qwenCoder}, Offer: asJSON, Answer: plain,
 			Call: func(name, arguments string) string {
-				return fmt.Sprintf("I will look.\n<tool_call>\n<function=%s>%s\n</function>\n</tool_call>", name, xmlParameters(arguments))
+				return fmt.Sprintf(
+					"I will look.\n<tool_call>\n<function=%s>%s\n</function>\n</tool_call>",
+					name,
+					xmlParameters(arguments),
+				)
 			},
 		},
 		{
@@ -60,10 +69,16 @@ func Families() []Family {
 			},
 			Offer: func(name string) string { return "type " + name + " = (" },
 			Call: func(name, arguments string) string {
-				return fmt.Sprintf("<|channel|>analysis<|message|>A tool can tell.<|end|><|start|>assistant<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>", name, arguments)
+				return fmt.Sprintf(
+					"<|channel|>analysis<|message|>A tool can tell.<|end|><|start|>assistant<|channel|>commentary "+
+						"to=functions.%s <|constrain|>json<|message|>%s<|call|>",
+					name,
+					arguments,
+				)
 			},
 			Answer: func(text string) string {
-				return "<|channel|>analysis<|message|>So that is it.<|end|><|start|>assistant<|channel|>final<|message|>" + text
+				return "<|channel|>analysis<|message|>So that is " +
+					"it.<|end|><|start|>assistant<|channel|>final<|message|>" + text
 			},
 		},
 	}

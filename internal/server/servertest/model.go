@@ -56,7 +56,14 @@ type Checkpoint struct {
 }
 
 var (
-	chatMLControl = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}
+	chatMLControl = []string{
+		"<|endoftext|>",
+		"<|im_start|>",
+		"<|im_end|>",
+		"<|fim_prefix|>",
+		"<|fim_suffix|>",
+		"<|fim_middle|>",
+	}
 	chatMLVisible = []string{"<think>", "</think>", "<tool_call>", "</tool_call>"}
 )
 

@@ -85,7 +85,10 @@ func Demo(prompt string) string {
 	}
 	return RuleScript([]Rule{
 		{If: []string{"<tool_response>"}, Reply: "It is sunny in Oslo."},
-		{If: []string{"TWO CALLS"}, Reply: ToolCall("get_weather", `{"city": "Oslo"}`) + "\n" + ToolCall("get_weather", `{"city": "Bergen"}`)},
+		{
+			If:    []string{"TWO CALLS"},
+			Reply: ToolCall("get_weather", `{"city": "Oslo"}`) + "\n" + ToolCall("get_weather", `{"city": "Bergen"}`),
+		},
 		{If: []string{"NAMESPACE"}, Reply: ToolCall("get__weather", `{"city": "Oslo"}`)},
 		{If: []string{"WEATHER"}, Reply: "Let me look.\n" + ToolCall("get_weather", `{"city": "Oslo"}`)},
 		{If: []string{"THINK"}, Reply: "<think>\nFour words of thought.\n</think>\n\nThe answer is 42."},

@@ -86,20 +86,28 @@ func New(t testing.TB, o Options) *World {
 	if o.Names != nil {
 		names = o.Names(w.Path)
 	}
-	w.Pool = pool.New(pool.Options[*chat.Model]{Open: func(ctx context.Context, key string, _ int64) (*chat.Model, error) {
-		mo := model.Options{Backend: b, Context: 32768, Budget: &model.Budget{Available: 1 << 34, Total: 1 << 34}}
-		if o.Model != nil {
-			o.Model(&mo)
-		}
-		return chat.Open(ctx, key, mo)
-	}})
+	w.Pool = pool.New(
+		pool.Options[*chat.Model]{Open: func(ctx context.Context, key string, _ int64) (*chat.Model, error) {
+			mo := model.Options{Backend: b, Context: 32768, Budget: &model.Budget{Available: 1 << 34, Total: 1 << 34}}
+			if o.Model != nil {
+				o.Model(&mo)
+			}
+			return chat.Open(ctx, key, mo)
+		}},
+	)
 	metrics := server.NewMetrics()
 	co := chat.Options{Catalog: names, Pool: w.Pool, Hooks: metrics.Hooks()}
 	if o.Chat != nil {
 		o.Chat(&co)
 	}
 	w.Chat = chat.New(co)
-	so := server.Options{Chat: w.Chat, Metrics: metrics, Dialects: o.Dialects, Version: "test", Log: slog.New(slog.NewJSONHandler(lockedWriter{w}, nil))}
+	so := server.Options{
+		Chat:     w.Chat,
+		Metrics:  metrics,
+		Dialects: o.Dialects,
+		Version:  "test",
+		Log:      slog.New(slog.NewJSONHandler(lockedWriter{w}, nil)),
+	}
 	if o.Server != nil {
 		o.Server(&so)
 	}

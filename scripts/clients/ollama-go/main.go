@@ -50,7 +50,13 @@ func main() {
 	}
 	user := func(text string) []api.Message { return []api.Message{{Role: "user", Content: text}} }
 	check("chat", func() error {
-		m, err := chat(&api.ChatRequest{Messages: user("hi"), Options: map[string]any{"seed": math.MaxInt64, "num_predict": 50.5}, KeepAlive: &api.Duration{Duration: -1}})
+		m, err := chat(
+			&api.ChatRequest{
+				Messages:  user("hi"),
+				Options:   map[string]any{"seed": math.MaxInt64, "num_predict": 50.5},
+				KeepAlive: &api.Duration{Duration: -1},
+			},
+		)
 		return errors.Join(err, has(m.Content, "Hello!"))
 	})
 	check("thinking", func() error {
@@ -65,13 +71,22 @@ func main() {
 		if err != nil || len(m.ToolCalls) != 1 {
 			return fmt.Errorf("%v %+v", err, m)
 		}
-		result := api.Message{Role: "tool", ToolName: m.ToolCalls[0].Function.Name, ToolCallID: m.ToolCalls[0].ID, Content: "sunny in Oslo"}
+		result := api.Message{
+			Role:       "tool",
+			ToolName:   m.ToolCalls[0].Function.Name,
+			ToolCallID: m.ToolCalls[0].ID,
+			Content:    "sunny in Oslo",
+		}
 		m, err = chat(&api.ChatRequest{Messages: append(user("WEATHER"), m, result), Tools: api.Tools{tool}})
 		return errors.Join(err, has(m.Content, "It is sunny in Oslo."))
 	})
 	check("generate", func() error {
 		text := ""
-		err := client.Generate(ctx, &api.GenerateRequest{Model: model, Prompt: "hi"}, func(r api.GenerateResponse) error { text += r.Response; return nil })
+		err := client.Generate(
+			ctx,
+			&api.GenerateRequest{Model: model, Prompt: "hi"},
+			func(r api.GenerateResponse) error { text += r.Response; return nil },
+		)
 		return errors.Join(err, has(text, "Hello!"))
 	})
 	check("show", func() error { _, err := client.Show(ctx, &api.ShowRequest{Model: model}); return err })

@@ -11,10 +11,20 @@ import (
 )
 
 // benchTypes are the formats that benchmarks run; the rest follows from them.
-var benchTypes = []quant.Type{quant.Q4_0, quant.Q5_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.MXFP4, quant.F32, quant.BF16}
+var benchTypes = []quant.Type{
+	quant.Q4_0,
+	quant.Q5_0,
+	quant.Q8_0,
+	quant.Q4_K,
+	quant.Q6_K,
+	quant.MXFP4,
+	quant.F32,
+	quant.BF16,
+}
 
-// BenchmarkMul multiplies by 1, 4, 8 and 512 rows: with few rows the weights come from memory (96 MB of them), with many
-// they are 4 MB. It prints how fast packed weights are read and how many billion multiplications and additions are done.
+// BenchmarkMul multiplies by 1, 4, 8 and 512 rows: with few rows the weights come from memory (96 MB of them), with
+// many they are 4 MB. It prints how fast packed weights are read and how many billion multiplications and additions are
+// done.
 func BenchmarkMul(b *testing.B) {
 	level := isa.Levels()[len(isa.Levels())-1]
 	for _, l := range isa.Levels() {

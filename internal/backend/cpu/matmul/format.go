@@ -2,11 +2,11 @@ package matmul
 
 import "github.com/baleenrun/baleen/internal/quant"
 
-// The packed form. A group of 16 rows is a sequence of units; a unit is a head, which holds the scales of its blocks for
-// all 16 rows, and planes. A plane is 64 bytes: 4 bytes of each of the 16 rows, lane after lane. The 4 bytes are taken
-// from the source block as they are, so that packing is a transposition of 32-bit words; only scales, and the fifth bits
-// of Q5_0 and Q5_1, are rearranged. A unit of a format with blocks of 32 may hold fewer blocks than its full number
-// at the end of a row: its head has full size, planes that are not needed are left out.
+// The packed form. A group of 16 rows is a sequence of units; a unit is a head, which holds the scales of its blocks
+// for all 16 rows, and planes. A plane is 64 bytes: 4 bytes of each of the 16 rows, lane after lane. The 4 bytes are
+// taken from the source block as they are, so that packing is a transposition of 32-bit words; only scales, and the
+// fifth bits of Q5_0 and Q5_1, are rearranged. A unit of a format with blocks of 32 may hold fewer blocks than its full
+// number at the end of a row: its head has full size, planes that are not needed are left out.
 //
 // Block b of a unit consists of 8 quads; quad q of a lane holds elements 4q to 4q+3.
 

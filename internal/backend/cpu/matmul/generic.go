@@ -173,7 +173,8 @@ func floatAt(t quant.Type, group []byte, k, lane int) float32 {
 	}
 }
 
-// Row decodes row r of a packed matrix into dst, K numbers long: what quant.Dequantize makes of the source, bit for bit.
+// Row decodes row r of a packed matrix into dst, K numbers long: what quant.Dequantize makes of the source, bit for
+// bit.
 func Row(m *Matrix, r int, dst []float32) {
 	if r < 0 || r >= m.Rows || len(dst) != m.K {
 		panic(fmt.Sprintf("matmul: Row %d of %d into %d numbers, rows have %d", r, m.Rows, len(dst), m.K))

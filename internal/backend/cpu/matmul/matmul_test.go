@@ -135,10 +135,27 @@ func cases(t quant.Type) (list [][3]int) {
 	for m := 1; m <= 17; m++ {
 		list = append(list, [3]int{32, 1024, m})
 	}
-	list = append(list, [3]int{48, 256, 64}, [3]int{80, 768, 23}, [3]int{17, 512, 1}, [3]int{33, 512, 9}, [3]int{5, 256, 3},
-		[3]int{70, 1536, 40}, [3]int{16, 2048, 19}, [3]int{49, 1280, 12})
+	list = append(
+		list,
+		[3]int{48, 256, 64},
+		[3]int{80, 768, 23},
+		[3]int{17, 512, 1},
+		[3]int{33, 512, 9},
+		[3]int{5, 256, 3},
+		[3]int{70, 1536, 40},
+		[3]int{16, 2048, 19},
+		[3]int{49, 1280, 12},
+	)
 	if block <= 32 {
-		list = append(list, [3]int{48, 32, 5}, [3]int{40, 96, 13}, [3]int{64, 544, 33}, [3]int{47, 864, 1}, [3]int{48, 4864, 2}, [3]int{16, 1120, 18})
+		list = append(
+			list,
+			[3]int{48, 32, 5},
+			[3]int{40, 96, 13},
+			[3]int{64, 544, 33},
+			[3]int{47, 864, 1},
+			[3]int{48, 4864, 2},
+			[3]int{16, 1120, 18},
+		)
 	}
 	if block == 1 {
 		list = append(list, [3]int{33, 1, 4}, [3]int{48, 513, 14}, [3]int{31, 77, 1}, [3]int{64, 1023, 29})
@@ -178,7 +195,13 @@ func checkCase(t *testing.T, rng *rand.Rand, plain, k *Kernels, typ quant.Type, 
 		got := aligned(stride)
 		k.Quantize(m.Act(), got, row)
 		if used := stride / recordBytes; m.Act() == ActQ8 && string(got) != string(act[r*stride:(r+1)*stride]) {
-			t.Fatalf("%v: row %d quantized differs at byte %d of %d records", c, r, firstDifference(got, act[r*stride:]), used)
+			t.Fatalf(
+				"%v: row %d quantized differs at byte %d of %d records",
+				c,
+				r,
+				firstDifference(got, act[r*stride:]),
+				used,
+			)
 		}
 	}
 	yStride := rows + 3
@@ -187,7 +210,16 @@ func checkCase(t *testing.T, rng *rand.Rand, plain, k *Kernels, typ quant.Type, 
 	k.Mul(m, 0, m.Groups, act, stride, n, y, yStride, DefaultAhead)
 	for i := range ref {
 		if !same(y[i], ref[i]) {
-			t.Fatalf("%v: row %d, output %d: %x (%g), plain %x (%g)", c, i/yStride, i%yStride, math.Float32bits(y[i]), y[i], math.Float32bits(ref[i]), ref[i])
+			t.Fatalf(
+				"%v: row %d, output %d: %x (%g), plain %x (%g)",
+				c,
+				i/yStride,
+				i%yStride,
+				math.Float32bits(y[i]),
+				y[i],
+				math.Float32bits(ref[i]),
+				ref[i],
+			)
 		}
 		if i%yStride >= rows && y[i] != sentinel {
 			t.Fatalf("%v: wrote past the rows: %d", c, i)
@@ -245,8 +277,16 @@ func checkProduct(t *testing.T, m *Matrix, x [][]float32, act []byte, stride int
 				v := float64(x[r][i])
 				if m.Act() == ActQ8 {
 					rec := act[r*stride+i/32*recordBytes:]
-					v = float64(math.Float32frombits(binary.LittleEndian.Uint32(rec[recScale:]))) * float64(int8(rec[i%32]))
-					if math.Abs(v-float64(x[r][i])) > 0.51*float64(math.Float32frombits(binary.LittleEndian.Uint32(rec[recScale:]))) {
+					v = float64(
+						math.Float32frombits(binary.LittleEndian.Uint32(rec[recScale:])),
+					) * float64(
+						int8(rec[i%32]),
+					)
+					if math.Abs(
+						v-float64(x[r][i]),
+					) > 0.51*float64(
+						math.Float32frombits(binary.LittleEndian.Uint32(rec[recScale:])),
+					) {
 						t.Fatalf("activation %g quantized as %g", x[r][i], v)
 					}
 				}

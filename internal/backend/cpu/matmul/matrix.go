@@ -1,6 +1,6 @@
 // Package matmul owns products of weight matrices with rows of activations: the packed form of weights, the quantized
-// form of activations, and the kernels that multiply them. It knows formats, rows and instruction sets; it knows nothing
-// of tensors' names, models, plans or threads.
+// form of activations, and the kernels that multiply them. It knows formats, rows and instruction sets; it knows
+// nothing of tensors' names, models, plans or threads.
 //
 // Weights are packed in groups of 16 output rows, a lane being a row, so that no kernel sums across lanes. What an
 // element of a result is, bit for bit, stands in ../../NUMERICS.md; it does not depend on the number of rows multiplied
@@ -76,7 +76,11 @@ func groupBytes(t quant.Type, k int) (int, error) {
 	f, size := formatOf(t), floatBytes(t)
 	switch {
 	case f == nil && size == 0:
-		return 0, fmt.Errorf("matmul: weights of the format %v cannot be multiplied yet; use a file in Q4_K_M, Q8_0 or another common format", t)
+		return 0, fmt.Errorf(
+			"matmul: weights of the format %v cannot be multiplied yet; use a file in Q4_K_M, Q8_0 or another "+
+				"common format",
+			t,
+		)
 	case k < 1 || k > most:
 		return 0, fmt.Errorf("matmul: rows of %d elements, want 1 to %d", k, most)
 	case f == nil:
@@ -107,13 +111,28 @@ func New(t quant.Type, rows, k int, data []byte) (Matrix, error) {
 		return Matrix{}, err
 	}
 	if len(data) < n {
-		return Matrix{}, fmt.Errorf("matmul: %d bytes given for a packed %v matrix of %d x %d, which takes %d", len(data), t, rows, k, n)
+		return Matrix{}, fmt.Errorf(
+			"matmul: %d bytes given for a packed %v matrix of %d x %d, which takes %d",
+			len(data),
+			t,
+			rows,
+			k,
+			n,
+		)
 	}
 	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%align != 0 {
 		return Matrix{}, fmt.Errorf("matmul: memory of a packed matrix is not aligned to %d bytes", align)
 	}
 	groups := (rows + Lanes - 1) / Lanes
-	return Matrix{Type: t, Rows: rows, K: k, Groups: groups, Stride: n / groups, Data: data[:n:n], form: formatOf(t)}, nil
+	return Matrix{
+		Type:   t,
+		Rows:   rows,
+		K:      k,
+		Groups: groups,
+		Stride: n / groups,
+		Data:   data[:n:n],
+		form:   formatOf(t),
+	}, nil
 }
 
 // Act returns the form of activations that the matrix is multiplied with.
@@ -160,15 +179,15 @@ var tables = func() (t [isa.NEONI8MM + 1]*Kernels) {
 	return t
 }()
 
-// For returns the kernels of a level. The caller asks only for levels that the processor has; a level that this build has
-// no kernels for gets the plain ones.
+// For returns the kernels of a level. The caller asks only for levels that the processor has; a level that this build
+// has no kernels for gets the plain ones.
 func For(l isa.Level) *Kernels { return tables[l] }
 
 // Level returns the instruction set of the kernels.
 func (k *Kernels) Level() isa.Level { return k.level }
 
-// Pack packs groups [g0, g1). src holds exactly the source rows 16*g0 to min(16*g1, Rows). Disjoint ranges may be packed
-// at the same time.
+// Pack packs groups [g0, g1). src holds exactly the source rows 16*g0 to min(16*g1, Rows). Disjoint ranges may be
+// packed at the same time.
 func (k *Kernels) Pack(m *Matrix, src []byte, g0, g1 int) {
 	if g0 >= g1 {
 		return
@@ -226,8 +245,21 @@ func (k *Kernels) Mul(m *Matrix, g0, g1 int, act []byte, actStride, rows int, y 
 	}
 	if g0 < 0 || g1 > m.Groups || len(act) < (rows-1)*actStride+used || actStride < 0 || actStride%4 != 0 ||
 		len(y) < (rows-1)*yStride+min(g1*Lanes, m.Rows) || yStride < 0 || ahead < 0 {
-		panic(fmt.Sprintf("matmul: Mul of groups %d to %d of %d with %d rows of %d bytes in %d into %d floats, %d a row, fetching %d ahead",
-			g0, g1, m.Groups, rows, actStride, len(act), len(y), yStride, ahead))
+		panic(
+			fmt.Sprintf(
+				"matmul: Mul of groups %d to %d of %d with %d rows of %d bytes in %d into %d floats, %d a row, "+
+					"fetching %d ahead",
+				g0,
+				g1,
+				m.Groups,
+				rows,
+				actStride,
+				len(act),
+				len(y),
+				yStride,
+				ahead,
+			),
+		)
 	}
 	c := call{g0: g0, g1: g1, act: act, actStride: actStride, rows: rows, y: y, yStride: yStride, ahead: ahead}
 	if m.form != nil {

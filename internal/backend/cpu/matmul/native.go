@@ -20,10 +20,11 @@ type (
 	// tileFunc multiplies an expanded segment of its number of groups with tiles times its number of rows; the sums are
 	// added to y, or with first=1 replace it.
 	tileFunc func(q, s *byte, blocks int, a *byte, astride int, y *float32, ystride, tiles, first int)
-	// fewFunc multiplies whole packed groups, wstride bytes apart, with its number of rows; y is overwritten. For each line of
-	// weights one is fetched into the second-level cache, in the order of memory, from ahead bytes further on.
+	// fewFunc multiplies whole packed groups, wstride bytes apart, with its number of rows; y is overwritten. For each
+	// line of weights one is fetched into the second-level cache, in the order of memory, from ahead bytes further on.
 	fewFunc func(w *byte, count, wstride, blocks int, a *byte, astride int, y *float32, ystride, ahead int)
-	// floatFunc does the same as tileFunc with n packed float weights of each of its groups, which lie wstride bytes apart.
+	// floatFunc does the same as tileFunc with n packed float weights of each of its groups, which lie wstride bytes
+	// apart.
 	floatFunc func(w *byte, wstride int, n int, a *byte, astride int, y *float32, ystride, tiles, first int)
 )
 
@@ -39,16 +40,16 @@ type native struct {
 	few    [len(formats)][maxFew + 1]fewFunc
 	tiles  [len(formats)]*tileSet
 	floats [3][maxPair + 1][maxTile + 1]floatFunc
-	// pair is how many groups of quantized weights are expanded together, wide the number of rows of the largest tile of so
-	// many; pairFloat and wideFloat are the same for float weights, pairOne for one row of activations.
+	// pair is how many groups of quantized weights are expanded together, wide the number of rows of the largest tile
+	// of so many; pairFloat and wideFloat are the same for float weights, pairOne for one row of activations.
 	pair, wide, pairFloat, wideFloat, pairOne int
 }
 
 // tileSet holds tiles by their number of groups and of rows of activations.
 type tileSet [maxPair + 1][maxTile + 1]tileFunc
 
-// Rows of activations that are multiplied with a segment before the next is expanded: their segments, 768 bytes each, stay
-// in the second-level cache beside it.
+// Rows of activations that are multiplied with a segment before the next is expanded: their segments, 768 bytes each,
+// stay in the second-level cache beside it.
 const rowBlock = 256
 
 // scratch is what one call of Mul works in.
@@ -78,8 +79,8 @@ type rows struct {
 // output returns the address of row 0's outputs of group g.
 func (r rows) output(g int) unsafe.Pointer { return unsafe.Add(r.y, (g-r.g0)*Lanes*4) }
 
-// blocks calls f for blocks of rows and the full groups, and then for a last group that is not full, whose outputs go into
-// tmp and from there to y.
+// blocks calls f for blocks of rows and the full groups, and then for a last group that is not full, whose outputs go
+// into tmp and from there to y.
 func (c call) blocks(m *Matrix, tmp []float32, f func(r rows)) {
 	full := c.g1
 	if m.lanes(full-1) < Lanes {
@@ -105,16 +106,16 @@ func (c call) blocks(m *Matrix, tmp []float32, f func(r rows)) {
 	}
 }
 
-// fewRows is the number of rows up to which a group's weights are read in one go, segment after segment, because reading
-// them takes longest. With more rows a segment of the activations is kept in the cache for all groups.
+// fewRows is the number of rows up to which a group's weights are read in one go, segment after segment, because
+// reading them takes longest. With more rows a segment of the activations is kept in the cache for all groups.
 const fewRows = 12
 
-// cachedActs is how many bytes of activations stay in the second-level cache while a group of weights is multiplied with
-// all of them; outputs are then brought in only once. More activations are taken segment by segment.
+// cachedActs is how many bytes of activations stay in the second-level cache while a group of weights is multiplied
+// with all of them; outputs are then brought in only once. More activations are taken segment by segment.
 const cachedActs = 512 << 10
 
-// The number of rows up to which kernels for few rows, in passes, are faster than expanding. Processors differ: on Zen 4 they
-// stay ahead up to 100 rows, on Intel up to 32, or 20 of formats with two scales in a block.
+// The number of rows up to which kernels for few rows, in passes, are faster than expanding. Processors differ: on Zen
+// 4 they stay ahead up to 100 rows, on Intel up to 32, or 20 of formats with two scales in a block.
 const (
 	fewPasses         = 32
 	fewPassesTwoScale = 24
@@ -177,9 +178,9 @@ func (w *quantWork) run(r rows) {
 	}
 }
 
-// runFew multiplies straight from the packed form. Rows that need several passes take a block of groups at a time, small
-// enough to stay in the second-level cache from the first pass, which alone fetches, to the last. No call takes long:
-// assembly cannot be preempted.
+// runFew multiplies straight from the packed form. Rows that need several passes take a block of groups at a time,
+// small enough to stay in the second-level cache from the first pass, which alone fetches, to the last. No call takes
+// long: assembly cannot be preempted.
 func (w *quantWork) runFew(r rows, blocks int) {
 	const (
 		bytes = 48 << 10 // of weights

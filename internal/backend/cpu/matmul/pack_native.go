@@ -15,8 +15,8 @@ type move struct {
 	each     int
 }
 
-// moves lists the parts of each format, in the order of the table formats. Formats without scales among them get these from
-// the plain code.
+// moves lists the parts of each format, in the order of the table formats. Formats without scales among them get these
+// from the plain code.
 var moves = [len(formats)][]move{
 	0:  {{packHalfs, 0, 0, 32}, {planes(1, 0), 2, 64, 256}},                                        // Q4_0
 	1:  {{pairs(64), 0, 0, 32}, {planes(1, 0), 4, 128, 256}},                                       // Q4_1
@@ -56,7 +56,14 @@ func packGroupNative(m *Matrix, dst, src []byte, rowBytes int) bool {
 		to, from := f.unit(b), b/per*size
 		for _, mv := range moves[f.index()] {
 			for i := range min(inUnit, n) {
-				mv.run(&dst[to+mv.dst+i*mv.each], &src[from+i*size+mv.src], rowBytes, (n-i+inUnit-1)/inUnit, inUnit*size, unitBytes)
+				mv.run(
+					&dst[to+mv.dst+i*mv.each],
+					&src[from+i*size+mv.src],
+					rowBytes,
+					(n-i+inUnit-1)/inUnit,
+					inUnit*size,
+					unitBytes,
+				)
 			}
 		}
 	}

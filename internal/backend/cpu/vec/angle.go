@@ -7,9 +7,9 @@ import "math"
 // they give the same bits on every platform, which math.Log and math.Sin do not promise.
 
 // RopeAngles fills the table of position pos: cos[j] and sin[j] are those of the angle pos*invFreq[j], times scale,
-// rounded to float32. The angle is rounded to float32 too, since models were trained with angles rounded so: at position
-// 500 the exact one would be up to 15e-6 away from theirs. For that angle the results are less than 1 ulp of float32 off
-// for positions up to 10 million and frequencies up to 1.
+// rounded to float32. The angle is rounded to float32 too, since models were trained with angles rounded so: at
+// position 500 the exact one would be up to 15e-6 away from theirs. For that angle the results are less than 1 ulp of
+// float32 off for positions up to 10 million and frequencies up to 1.
 func RopeAngles(invFreq []float64, scale float64, pos int, cos, sin []float32) {
 	for j, f := range invFreq {
 		s, c := sincos(float64(float32(float64(pos) * f)))

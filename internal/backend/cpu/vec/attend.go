@@ -13,8 +13,8 @@ const ChunkTokens = segment
 
 const pageTokens = backend.PageTokens
 
-// scoreStride is the distance of rows of scores: an odd number of cache lines, so that the scores of all rows for one key
-// do not fall into the same few sets of the caches.
+// scoreStride is the distance of rows of scores: an odd number of cache lines, so that the scores of all rows for one
+// key do not fall into the same few sets of the caches.
 const scoreStride = segment + Lanes
 
 // AttendArgs is one work item of attention: consecutive query rows of one sequence, and the query heads that share
@@ -298,11 +298,12 @@ func (s *attention) page(p, off int) *byte {
 	return &s.Base[int(s.Pages[p])*s.PageStride+off]
 }
 
-// The kernels fetch what comes next from memory into the second-level cache: pages lie anywhere, so the processor does not
-// foresee it, and the first level is full of what is worked on. With one tile of rows the keys' kernel fetches the next
-// keys, and in the end the first values, the values' kernel the next values, and in the end the next chunk's first keys. With
-// more tiles the keys' kernel fetches the next page's keys and the values behind them, spread over all tiles: a line every
-// few cycles is more than memory gives. So it does with pages of float32, whose values' kernel fetches nothing.
+// The kernels fetch what comes next from memory into the second-level cache: pages lie anywhere, so the processor does
+// not foresee it, and the first level is full of what is worked on. With one tile of rows the keys' kernel fetches the
+// next keys, and in the end the first values, the values' kernel the next values, and in the end the next chunk's first
+// keys. With more tiles the keys' kernel fetches the next page's keys and the values behind them, spread over all
+// tiles: a line every few cycles is more than memory gives. So it does with pages of float32, whose values' kernel
+// fetches nothing.
 
 // keysAhead returns what the keys' kernel fetches beside page p, and how many bytes.
 func (s *attention) keysAhead(p int) (next *byte, bytes int) {
@@ -372,8 +373,18 @@ func (s *attention) scorePage(p, base int) {
 			dims := min(segment, s.KDim-d)
 			k := skip(keys, d*Lanes*elem)
 			if first < from+pageTokens && last > from {
-				qk(&s.q[i*s.KDim+d*t], t, dims, k, s.KDim*Lanes*elem, &s.scores[i*scoreStride+from-base], 4*scoreStride, d,
-					distance(k, next)+fetched, pace)
+				qk(
+					&s.q[i*s.KDim+d*t],
+					t,
+					dims,
+					k,
+					s.KDim*Lanes*elem,
+					&s.scores[i*scoreStride+from-base],
+					4*scoreStride,
+					d,
+					distance(k, next)+fetched,
+					pace,
+				)
 			}
 			fetched += dims * pace
 		}
@@ -384,8 +395,8 @@ func (s *attention) scorePage(p, base int) {
 // none is the score of a key that a row does not read.
 var none = float32(math.Inf(-1))
 
-// softmax turns the scores of a chunk into weights, and sets the chunk's maxima and sums. A row's maximum is found while the
-// weights of the one before are computed: nothing waits for it then.
+// softmax turns the scores of a chunk into weights, and sets the chunk's maxima and sums. A row's maximum is found
+// while the weights of the one before are computed: nothing waits for it then.
 func (s *attention) softmax(base int) {
 	for i := range s.n + 1 {
 		if i < s.n {
@@ -397,8 +408,9 @@ func (s *attention) softmax(base int) {
 	}
 }
 
-// chunkScores returns the scores of row i, from its first key of the chunk to its last, with what lies between them and the
-// next multiples of Lanes, and which of them count. There are none, and lo is hi, where the row reads no key of the chunk.
+// chunkScores returns the scores of row i, from its first key of the chunk to its last, with what lies between them and
+// the next multiples of Lanes, and which of them count. There are none, and lo is hi, where the row reads no key of the
+// chunk.
 func (s *attention) chunkScores(i, base int) (x []float32, lo, hi int) {
 	lo, hi = s.within(i, base, base+segment)
 	if lo == hi {

@@ -25,8 +25,19 @@ type sequence struct {
 }
 
 func (s *sequence) name() string {
-	return fmt.Sprintf("type%d k%d v%d inK=%t heads%d tokens%d rows%d window%d cap%g sinks=%t", s.typ, s.kdim, s.vdim, s.vInK,
-		s.heads, s.tokens, s.rows, s.window, s.softCap, s.sinks != nil)
+	return fmt.Sprintf(
+		"type%d k%d v%d inK=%t heads%d tokens%d rows%d window%d cap%g sinks=%t",
+		s.typ,
+		s.kdim,
+		s.vdim,
+		s.vInK,
+		s.heads,
+		s.tokens,
+		s.rows,
+		s.window,
+		s.softCap,
+		s.sinks != nil,
+	)
 }
 
 func (s *sequence) fill(v values) {
@@ -125,8 +136,25 @@ var sequences = []sequence{
 	{typ: backend.KVF16, kdim: 32, vdim: 32, heads: 2, tokens: 1600, rows: 20, window: 37},
 	{typ: backend.KVF16, kdim: 32, vdim: 32, heads: 8, tokens: 1030, rows: 12, window: 1},
 	{typ: backend.KVF32, kdim: 16, vdim: 16, heads: 2, tokens: 530, rows: 70, softCap: 3},
-	{typ: backend.KVF16, kdim: 64, vdim: 64, heads: 8, tokens: 1100, rows: 6, window: 128, sinks: []float32{0, 1, -3, 9, 2, 0.5, 30, -90}},
-	{typ: backend.KVF16, kdim: 32, vdim: 32, heads: 1, tokens: 670, rows: 64, window: 100}, // begins in the second chunk for the last rows alone
+	{
+		typ:    backend.KVF16,
+		kdim:   64,
+		vdim:   64,
+		heads:  8,
+		tokens: 1100,
+		rows:   6,
+		window: 128,
+		sinks:  []float32{0, 1, -3, 9, 2, 0.5, 30, -90},
+	},
+	{
+		typ:    backend.KVF16,
+		kdim:   32,
+		vdim:   32,
+		heads:  1,
+		tokens: 670,
+		rows:   64,
+		window: 100,
+	}, // begins in the second chunk for the last rows alone
 	{typ: backend.KVF32, kdim: 16, vdim: 16, heads: 2, tokens: 1100, rows: 60, window: 540},
 	{typ: backend.KVF16, kdim: 576, vdim: 512, heads: 16, tokens: 600, rows: 3, vInK: true},
 	{typ: backend.KVF32, kdim: 40, vdim: 24, heads: 3, tokens: 700, rows: 5, vInK: true},
@@ -156,7 +184,15 @@ func TestAttendInvariant(t *testing.T) {
 					split := i % 3
 					k.widen = someWidening[i%len(someWidening)]
 					if i, bad := differ(tiled(k, a, tile, split), want); bad {
-						t.Fatalf("%s, tile %d, split %d: value %d differs: %x, want %x", l, tile, split, i, a.Out[i], want[i])
+						t.Fatalf(
+							"%s, tile %d, split %d: value %d differs: %x, want %x",
+							l,
+							tile,
+							split,
+							i,
+							a.Out[i],
+							want[i],
+						)
 					}
 				}
 			}

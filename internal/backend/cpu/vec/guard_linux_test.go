@@ -7,8 +7,8 @@ import (
 	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
 )
 
-// guarded returns memory for one kernel after another: everything that is taken ends where memory ends, so that touching
-// the byte behind it crashes.
+// guarded returns memory for one kernel after another: everything that is taken ends where memory ends, so that
+// touching the byte behind it crashes.
 func guarded(t *testing.T) func(n int) []byte {
 	t.Helper()
 	page := syscall.Getpagesize()
@@ -22,7 +22,13 @@ func guarded(t *testing.T) func(n int) []byte {
 	})
 	return func(n int) []byte {
 		size := (n + page - 1) / page * page
-		b, err := syscall.Mmap(-1, 0, size+page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+		b, err := syscall.Mmap(
+			-1,
+			0,
+			size+page,
+			syscall.PROT_READ|syscall.PROT_WRITE,
+			syscall.MAP_ANON|syscall.MAP_PRIVATE,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,11 @@ func TestShortConv(t *testing.T) {
 						For(l).ShortConv(&ConvArgs{
 							Rows: to - from, In: in[from*channels:], Out: out[from*channels:],
 							InStride: channels, OutStride: channels, Lo: lo, Hi: min(lo+step, channels),
-							W: TransposeConv(w, channels, kernel), B: b, Channels: channels, Kernel: kernel, Kind: kind, State: state,
+							W: TransposeConv(
+								w,
+								channels,
+								kernel,
+							), B: b, Channels: channels, Kernel: kernel, Kind: kind, State: state,
 						})
 					}
 				}
@@ -62,7 +66,14 @@ func TestShortConv(t *testing.T) {
 						for _, inPlace := range []bool{false, true} {
 							got, state := run(l, cuts, step, inPlace)
 							if _, bad := differ(got, want); bad {
-								t.Errorf("kernel %d, %s, cuts %v, step %d, in place %t: differs", kernel, l, cuts, step, inPlace)
+								t.Errorf(
+									"kernel %d, %s, cuts %v, step %d, in place %t: differs",
+									kernel,
+									l,
+									cuts,
+									step,
+									inPlace,
+								)
 							}
 							if _, bad := differ(state, wantState); bad {
 								t.Errorf("kernel %d, %s, cuts %v, step %d: the state differs", kernel, l, cuts, step)
@@ -258,7 +269,21 @@ func TestNoAllocations(t *testing.T) {
 			k.StoreK(0, m, 3, x)
 			k.StoreV(0, m, 3, x)
 			k.Route(x, &router, nil, ids, y[:4], scratch)
-			k.DeltaScan(&DeltaArgs{Rows: 1, Q: x, K: x, V: x, Decay: x, Beta: x, Out: y, KDim: 20, VDim: 20, State: state, Scratch: delta})
+			k.DeltaScan(
+				&DeltaArgs{
+					Rows:    1,
+					Q:       x,
+					K:       x,
+					V:       x,
+					Decay:   x,
+					Beta:    x,
+					Out:     y,
+					KDim:    20,
+					VDim:    20,
+					State:   state,
+					Scratch: delta,
+				},
+			)
 			k.ShortConv(&ConvArgs{Rows: 1, In: x, Out: y, Hi: 20, W: x, Channels: 20, Kernel: 2, State: state})
 		})
 		if n != 0 {

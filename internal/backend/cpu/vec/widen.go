@@ -8,10 +8,10 @@ import (
 	"github.com/baleenrun/baleen/internal/backend/cpu/isa"
 )
 
-// widening is the number of rows from which it pays to widen a page's keys and values to float32 once for all rows, rather than
-// for each tile as they are multiplied. The instructions that widen take the multipliers' ports on many processors, so that
-// it pays from two or three tiles on: with AVX-512 a page's keys for 35 rows take a sixth less on Zen 4, a seventh on Intel. On
-// others they are free: on Zen 5 it never pays.
+// widening is the number of rows from which it pays to widen a page's keys and values to float32 once for all rows,
+// rather than for each tile as they are multiplied. The instructions that widen take the multipliers' ports on many
+// processors, so that it pays from two or three tiles on: with AVX-512 a page's keys for 35 rows take a sixth less on
+// Zen 4, a seventh on Intel. On others they are free: on Zen 5 it never pays.
 type widening struct{ keys, values int }
 
 // wideKDim is the key dimension up to which widening keys may pay: above it a page leaves the first-level cache.
@@ -52,8 +52,8 @@ func measureWidening(o *ops) widening {
 		return float64(least)
 	}
 	halves, floats := &asBytes(half[:])[0], &asBytes(wide[:])[0]
-	// Twice what it takes, for what is widened takes room in the cache: on Zen 5, where it saves a tenth of the sums of values,
-	// five rows of 7 heads take 126 µs with it and 123 without.
+	// Twice what it takes, for what is widened takes room in the cache: on Zen 5, where it saves a tenth of the sums of
+	// values, five rows of 7 heads take 126 µs with it and 123 without.
 	once := 2 * shortest(func() { o.fromHalf(wide[:], half[:]) })
 	rows := func(tile int, direct, widened float64) int {
 		gain := direct - widened
@@ -66,8 +66,14 @@ func measureWidening(o *ops) widening {
 		keys: rows(qkRows,
 			shortest(func() { o.qk16(&q[0], qkRows, dims, halves, dims*Lanes*2, &scores[0], pageTokens*4, 0, 0, 0) }),
 			shortest(func() { o.qk32(&q[0], qkRows, dims, floats, dims*Lanes*4, &scores[0], pageTokens*4, 0, 0, 0) })),
-		values: rows(pvRows,
-			shortest(func() { o.pv16(&q[0], 4*dims, pvRows, dims, &scores[0], pageTokens*4, pageTokens, halves, 2*dims, 0) }),
-			shortest(func() { o.pv32(&q[0], 4*dims, pvRows, dims, &scores[0], pageTokens*4, pageTokens, floats, 4*dims, 0) })),
+		values: rows(
+			pvRows,
+			shortest(
+				func() { o.pv16(&q[0], 4*dims, pvRows, dims, &scores[0], pageTokens*4, pageTokens, halves, 2*dims, 0) },
+			),
+			shortest(
+				func() { o.pv32(&q[0], 4*dims, pvRows, dims, &scores[0], pageTokens*4, pageTokens, floats, 4*dims, 0) },
+			),
+		),
 	}
 }

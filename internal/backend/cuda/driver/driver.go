@@ -43,7 +43,10 @@ var open = sync.OnceValues(func() (*library, error) {
 	l := &library{byName: map[string]uintptr{}}
 	for _, name := range functions {
 		if l.byName[name], err = symbol(handle, name); err != nil {
-			return nil, fmt.Errorf("cuda: the driver is too old, it has no %s; install a newer one (525 or later)", name)
+			return nil, fmt.Errorf(
+				"cuda: the driver is too old, it has no %s; install a newer one (525 or later)",
+				name,
+			)
 		}
 	}
 	if err := l.call("cuInit", 0); err != nil {
@@ -475,7 +478,11 @@ func (f *Function) Launch(gx, gy, gz, threads, shared int, params unsafe.Pointer
 	c.params[0] = params
 	if c.early {
 		c.config = launchConfig{
-			grid: [3]uint32{uint32(gx), uint32(gy), uint32(gz)}, block: [3]uint32{uint32(threads), 1, 1}, shared: uint32(shared),
+			grid: [3]uint32{
+				uint32(gx),
+				uint32(gy),
+				uint32(gz),
+			}, block: [3]uint32{uint32(threads), 1, 1}, shared: uint32(shared),
 			stream: c.stream, attrs: unsafe.Pointer(&c.attr), count: 1,
 		}
 		r, _, _ := purego.SyscallN(f.launchEx, uintptr(unsafe.Pointer(&c.config)), f.handle,
@@ -490,8 +497,16 @@ func (f *Function) Launch(gx, gy, gz, threads, shared int, params unsafe.Pointer
 
 func (f *Function) answer(r uintptr, gx, gy, gz, threads, shared int) error {
 	if code := int(int32(r)); code != 0 {
-		return fmt.Errorf("%s with %d x %d x %d blocks of %d threads and %d bytes: %w", f.Name, gx, gy, gz, threads, shared,
-			f.c.l.failure("cuLaunchKernel", code))
+		return fmt.Errorf(
+			"%s with %d x %d x %d blocks of %d threads and %d bytes: %w",
+			f.Name,
+			gx,
+			gy,
+			gz,
+			threads,
+			shared,
+			f.c.l.failure("cuLaunchKernel", code),
+		)
 	}
 	return nil
 }

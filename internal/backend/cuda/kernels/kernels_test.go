@@ -29,7 +29,12 @@ func TestCodeBelongsToSource(t *testing.T) {
 		fmt.Fprintf(&want, "%s %s\n", u.Name, Digest(source, header, []byte(u.Define)))
 	}
 	if string(manifest) != want.String() {
-		t.Errorf("the kernels were changed and not compiled again: go generate ./internal/backend/cuda/kernels\nhave\n%swant\n%s", manifest, want.String())
+		t.Errorf(
+			"the kernels were changed and not compiled again: go generate "+
+				"./internal/backend/cuda/kernels\nhave\n%swant\n%s",
+			manifest,
+			want.String(),
+		)
 	}
 }
 
@@ -43,7 +48,9 @@ func TestParametersHaveTheKernelsSize(t *testing.T) {
 		"rope_store_f32": unsafe.Sizeof(RopeStore{}), "attend": unsafe.Sizeof(Attend{}),
 		"route": unsafe.Sizeof(Route{}), "sort": unsafe.Sizeof(Sort{}), "expert": unsafe.Sizeof(Expert{}),
 		"short": unsafe.Sizeof(Conv{}), "delta": unsafe.Sizeof(Delta{}),
-		"float": unsafe.Sizeof(FloatProduct{}), "one": unsafe.Sizeof(QuantProduct{}), "few": unsafe.Sizeof(QuantProduct{}),
+		"float": unsafe.Sizeof(
+			FloatProduct{},
+		), "one": unsafe.Sizeof(QuantProduct{}), "few": unsafe.Sizeof(QuantProduct{}),
 		"many":  unsafe.Sizeof(QuantProduct{}),
 		"split": unsafe.Sizeof(QuantProduct{}), "sum": unsafe.Sizeof(QuantProduct{}),
 	}

@@ -29,7 +29,8 @@ func TestParse(t *testing.T) {
 // goRound are texts that a Modelfile must give back as they are.
 var goRound = []string{
 	"", " ", "a", `"`, `""`, `"""`, `""""`, "He said \"yes\"", "\"yes\" he said", "a\nb", "a\n", "\na", "\n", "\n\n", "a\"\nb", "a\"\"\nb\"",
-	"a \"\"\" b\nc", "a\n\"\"\"", " a ", "\ta\t", "a\r\nb", "a\r", "# no comment\nFROM x", "{%- if x == \"y\" %}\n{{ \"z\" }}",
+	"a \"\"\" b\nc", "a\n\"\"\"", " a ", "\ta\t", "a\r\nb", "a\r", "# no comment\nFROM x", "{%- if x == \"y\" " +
+		"%}\n{{ \"z\" }}",
 }
 
 func TestQuote(t *testing.T) {

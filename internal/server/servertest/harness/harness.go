@@ -127,7 +127,9 @@ func opencode() Harness {
 					"provider": map[string]any{"baleen": map[string]any{
 						"npm": "@ai-sdk/openai-compatible", "name": "Baleen",
 						"options": map[string]any{"baseURL": s.URL + "/v1", "apiKey": "none"},
-						"models":  map[string]any{s.Model: map[string]any{"limit": map[string]any{"context": Context, "output": 4096}}},
+						"models": map[string]any{
+							s.Model: map[string]any{"limit": map[string]any{"context": Context, "output": 4096}},
+						},
 					}},
 				}),
 				"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
@@ -175,10 +177,12 @@ func pi(dialect string) Harness {
 		case "messages":
 			api, url = "anthropic-messages", s.URL
 		}
-		return map[string]string{".pi/agent/models.json": text(map[string]any{"providers": map[string]any{"baleen": map[string]any{
-			"baseUrl": url, "api": api, "apiKey": "none",
-			"models": []any{map[string]any{"id": s.Model, "contextWindow": Context, "maxTokens": 4096}},
-		}}})}
+		return map[string]string{
+			".pi/agent/models.json": text(map[string]any{"providers": map[string]any{"baleen": map[string]any{
+				"baseUrl": url, "api": api, "apiKey": "none",
+				"models": []any{map[string]any{"id": s.Model, "contextWindow": Context, "maxTokens": 4096}},
+			}}}),
+		}
 	}
 	h.Env = func(Setup) []string { return []string{"PI_OFFLINE=1", "PI_TELEMETRY=0", "PI_SKIP_VERSION_CHECK=1"} }
 	h.Args = func(s Setup, prompt string) []string {
@@ -201,9 +205,19 @@ func qwen(dialect string) Harness {
 	}
 	h.Env = func(s Setup) []string {
 		if dialect == "messages" {
-			return []string{"ANTHROPIC_BASE_URL=" + s.URL, "ANTHROPIC_API_KEY=none", "ANTHROPIC_MODEL=" + s.Model, "QWEN_TELEMETRY_ENABLED=false"}
+			return []string{
+				"ANTHROPIC_BASE_URL=" + s.URL,
+				"ANTHROPIC_API_KEY=none",
+				"ANTHROPIC_MODEL=" + s.Model,
+				"QWEN_TELEMETRY_ENABLED=false",
+			}
 		}
-		return []string{"OPENAI_BASE_URL=" + s.URL + "/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=" + s.Model, "QWEN_TELEMETRY_ENABLED=false"}
+		return []string{
+			"OPENAI_BASE_URL=" + s.URL + "/v1",
+			"OPENAI_API_KEY=none",
+			"OPENAI_MODEL=" + s.Model,
+			"QWEN_TELEMETRY_ENABLED=false",
+		}
 	}
 	h.Args = func(_ Setup, prompt string) []string {
 		auth := map[string]string{"chat": "openai", "responses": "openai-responses", "messages": "anthropic"}[dialect]

@@ -118,7 +118,8 @@ type prompt struct {
 
 var says = regexp.MustCompile(`The secret word is (krill[a-z0-9]+)\.`)
 
-// answer is what the model says when it knows the word: more than the file does, so that printing the file is not enough.
+// answer is what the model says when it knows the word: more than the file does, so that printing the file is not
+// enough.
 func answer(word string) string { return "I have read it: the word is " + word + ", as asked." }
 
 func (p *play) script(text string) string {
@@ -180,7 +181,12 @@ func (p *play) check(t *testing.T, w *servertest.World, word string) {
 	asked := slices.IndexFunc(p.seen, func(q prompt) bool { return p.asks(q.text) })
 	told := slices.IndexFunc(p.seen, func(q prompt) bool { return strings.Contains(q.text, word) })
 	if asked < 0 || told < asked {
-		t.Fatalf("of %d prompts, number %d has the question and the tool, number %d has the file", len(p.seen), asked, told)
+		t.Fatalf(
+			"of %d prompts, number %d has the question and the tool, number %d has the file",
+			len(p.seen),
+			asked,
+			told,
+		)
 	}
 	if p.calls != 1 {
 		t.Errorf("the model called %d times", p.calls)
@@ -193,13 +199,22 @@ func (p *play) check(t *testing.T, w *servertest.World, word string) {
 	cached := p.usages[i].Cached
 	t.Logf("prompts of %d and %d tokens, %d of the second from the cache", first.tokens, second.tokens, cached)
 	if cached < first.tokens {
-		t.Errorf("%d of %d prompt tokens came from the cache, not %d: prompts differ %s", cached, second.tokens, first.tokens, difference(first.text, second.text))
+		t.Errorf(
+			"%d of %d prompt tokens came from the cache, not %d: prompts differ %s",
+			cached,
+			second.tokens,
+			first.tokens,
+			difference(first.text, second.text),
+		)
 	}
 	sum := 0
 	for _, u := range p.usages {
 		sum += u.Cached
 	}
-	if metrics := w.Do(t, http.MethodGet, "/metrics", "").Body; !strings.Contains(metrics, fmt.Sprintf("baleen_cached_tokens_total{model=\"scripted\"} %d\n", sum)) {
+	if metrics := w.Do(t, http.MethodGet, "/metrics", "").Body; !strings.Contains(
+		metrics,
+		fmt.Sprintf("baleen_cached_tokens_total{model=\"scripted\"} %d\n", sum),
+	) {
 		t.Errorf("the metrics do not tell of %d cached tokens", sum)
 	}
 }

@@ -47,7 +47,12 @@ func main() {
 	flag.StringVar(&o.record, "record", "", "folder that keeps requests, prompts and answers")
 	flag.StringVar(&o.name, "name", "scripted", "name of the model; without -store several, with commas between")
 	flag.StringVar(&o.key, "api-key", "", "key that requests must bring; none: no key is needed")
-	flag.BoolVar(&o.store, "store", false, "take changes of models, in a folder that goes when the server ends; nothing is fetched")
+	flag.BoolVar(
+		&o.store,
+		"store",
+		false,
+		"take changes of models, in a folder that goes when the server ends; nothing is fetched",
+	)
 	flag.IntVar(&o.context, "context", 1<<20, "tokens that the model takes")
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -110,9 +115,24 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	p := pool.New(pool.Options[*chat.Model]{KeepAlive: new(time.Duration(-1)), Open: func(ctx context.Context, key string, _ int64) (*chat.Model, error) {
-		return chat.Open(ctx, key, model.Options{Backend: backend, Context: o.context, CacheTokens: 2 * o.context, MaxRows: 4096, Budget: &model.Budget{Available: 1 << 40, Total: 1 << 40}})
-	}})
+	p := pool.New(
+		pool.Options[*chat.Model]{
+			KeepAlive: new(time.Duration(-1)),
+			Open: func(ctx context.Context, key string, _ int64) (*chat.Model, error) {
+				return chat.Open(
+					ctx,
+					key,
+					model.Options{
+						Backend:     backend,
+						Context:     o.context,
+						CacheTokens: 2 * o.context,
+						MaxRows:     4096,
+						Budget:      &model.Budget{Available: 1 << 40, Total: 1 << 40},
+					},
+				)
+			},
+		},
+	)
 	metrics := server.NewMetrics()
 	have, changes, err := catalog(o, dir, path)
 	if err != nil {
@@ -125,8 +145,13 @@ func run(o options) error {
 	}
 	s, err := server.New(server.Options{
 		Chat: svc, Metrics: metrics, Version: "scripted", RecordDir: o.record, Keys: auth.NewKeys(keys, ""),
-		Dialects: []func(*server.Env) server.Dialect{openai.New, anthropic.New, ollama.New(changes), llamacpp.New(openai.Shapes())},
-		Log:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Dialects: []func(*server.Env) server.Dialect{
+			openai.New,
+			anthropic.New,
+			ollama.New(changes),
+			llamacpp.New(openai.Shapes()),
+		},
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return err

@@ -257,8 +257,8 @@ func scaleSigned(u *units, b int) {
 	}
 }
 
-// expandersAVX512 emits a function for each format that expands blocks of one group, from the start of a unit on, into the
-// form that tiles take: qstep and sstep are the bytes from one block to the next.
+// expandersAVX512 emits a function for each format that expands blocks of one group, from the start of a unit on, into
+// the form that tiles take: qstep and sstep are the bytes from one block to the next.
 func expandersAVX512() {
 	for _, f := range forms {
 		function("expand"+f.name+"_avx512", "func(w *byte, blocks int, q *byte, qstep int, s *byte, sstep int, ahead int)")

@@ -1,8 +1,8 @@
 package main
 
-// neonUnits emits the expanders of NEON; values become signed bytes.
-// General registers: 0 the unit, 1 counts blocks, 2 and 4 walk q and s, 3 and 5 their steps, 6 is the memory to be fetched.
-// Vectors: 0 to 7 are free, 16 masks lower bits, 17 upper bits, 18 is what is subtracted or the table, 19 and 20 constants.
+// neonUnits emits the expanders of NEON; values become signed bytes. General registers: 0 the unit, 1 counts blocks, 2
+// and 4 walk q and s, 3 and 5 their steps, 6 is the memory to be fetched. Vectors: 0 to 7 are free, 16 masks lower
+// bits, 17 upper bits, 18 is what is subtracted or the table, 19 and 20 constants.
 type neonUnits struct {
 	*code
 	form

@@ -26,8 +26,8 @@ func fewAVX512() {
 	}
 }
 
-// fewKernel multiplies whole groups, straight from the packed form, with rows of activations: weights come from memory once.
-// In a segment the sums stand in registers; the running totals stand in y.
+// fewKernel multiplies whole groups, straight from the packed form, with rows of activations: weights come from memory
+// once. In a segment the sums stand in registers; the running totals stand in y.
 type fewKernel struct {
 	form
 	u    *units
@@ -35,8 +35,8 @@ type fewKernel struct {
 	F, I []vec // by row
 	T    vec
 
-	// Lines are fetched into the second-level cache in the order in which they lie in memory, whatever that in which they are
-	// used. Two pointers take turns: with one, Q5_0 and Q6_K on four rows were 6 % slower.
+	// Lines are fetched into the second-level cache in the order in which they lie in memory, whatever that in which
+	// they are used. Two pointers take turns: with one, Q5_0 and Q6_K on four rows were 6 % slower.
 	next    [2]gp // where to go on fetching, both the same
 	fetched int   // lines since next was moved
 }

@@ -31,8 +31,8 @@ func floatsAVX512() {
 	}
 }
 
-// floatAVX512 multiplies n inputs, a part of one segment, of groups packed groups wstride bytes apart with tiles*rows rows of
-// activations and adds the sums to y, or sets y to them.
+// floatAVX512 multiplies n inputs, a part of one segment, of groups packed groups wstride bytes apart with tiles*rows
+// rows of activations and adds the sums to y, or sets y to them.
 func floatAVX512(name string, size int, load func(Mem, vec), groups, rows int) {
 	function(name, "func(w *byte, wstride int, n int, a *byte, astride int, y *float32, ystride, tiles, first int)")
 	wstride := param("wstride")

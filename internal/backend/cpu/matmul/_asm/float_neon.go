@@ -11,9 +11,9 @@ func (c *code) floats() {
 	}
 }
 
-// General registers: 0 walks the weights, 1 counts, 3 and 5 are the tile's first rows of activations and outputs, 4 and 6 their
-// strides, 7 counts tiles, 8 is free, 9 to 12 walk the rows of activations, 13 is free.
-// Vectors: sums from 0 on, weights from 16, activations from 24; 28 is the mask of old outputs, 29 is free.
+// General registers: 0 walks the weights, 1 counts, 3 and 5 are the tile's first rows of activations and outputs, 4 and
+// 6 their strides, 7 counts tiles, 8 is free, 9 to 12 walk the rows of activations, 13 is free. Vectors: sums from 0
+// on, weights from 16, activations from 24; 28 is the mask of old outputs, 29 is free.
 func (c *code) float(name, typ string, size, rows int) {
 	c.function(name, "w *byte", "wstride int", "n int", "a *byte", "astride int", "y *float32", "ystride", "tiles", "first int")
 	c.load("a", 3, 3)

@@ -1,5 +1,5 @@
-// Command asm generates the amd64 kernels of package matmul: go generate in the package's folder runs it once for each part.
-// The layouts that it assumes stand in format.go and act.go of the package.
+// Command asm generates the amd64 kernels of package matmul: go generate in the package's folder runs it once for each
+// part. The layouts that it assumes stand in format.go and act.go of the package.
 package main
 
 import (
@@ -14,8 +14,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// fetchAhead is how far in bytes ahead of themselves kernels fetch float weights, into the second-level cache: a fetch into
-// the first waits for one of few places, and holds up the loads behind it. Kernels of quantized weights are told how far.
+// fetchAhead is how far in bytes ahead of themselves kernels fetch float weights, into the second-level cache: a fetch
+// into the first waits for one of few places, and holds up the loads behind it. Kernels of quantized weights are told
+// how far.
 const fetchAhead = 12288
 
 var parts = map[string]func(){

@@ -7,8 +7,8 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// Packing moves 16 rows, rowBytes apart, into planes (format.go). Everything is a loop over n source blocks, srcStep bytes
-// apart in each row, with results dstStep bytes apart. AVX2 is enough: stores are the limit.
+// Packing moves 16 rows, rowBytes apart, into planes (format.go). Everything is a loop over n source blocks, srcStep
+// bytes apart in each row, with results dstStep bytes apart. AVX2 is enough: stores are the limit.
 
 func packAVX2() {
 	packPlanes()
@@ -27,8 +27,8 @@ type walk struct {
 	dst gp
 }
 
-// packing emits what prepare emits, and then the loop around what the function that it returns emits; that must undo what
-// it does to the pointers.
+// packing emits what prepare emits, and then the loop around what the function that it returns emits; that must undo
+// what it does to the pointers.
 func packing(name, more string, prepare func(w *walk) func()) {
 	function(name, "func(dst, src *byte, rowBytes, n, srcStep, dstStep int"+more+")")
 	w := &walk{in: newRows(16, param("rowBytes")), dst: param("dst")}
@@ -55,7 +55,8 @@ func ymms(n int) (v []vec) {
 	return v
 }
 
-// transposed loads 16 bytes at disp of the 8 rows from row on and returns, for each of their 4 words, a vector of 8 rows.
+// transposed loads 16 bytes at disp of the 8 rows from row on and returns, for each of their 4 words, a vector of 8
+// rows.
 func (w *walk) transposed(row, disp int) []vec {
 	v := ymms(4)
 	for j, y := range v {

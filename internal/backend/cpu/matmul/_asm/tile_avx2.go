@@ -7,9 +7,10 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// kindsAVX2 are the tiles' arithmetics with VPMADDUBSW, which adds pairs of products in 16 bits with saturation. chain is
-// how many quads' pairs fit into 16 bits before they are added in 32 bits: 2*127*largest value*chain < 32768. A chain of 0 is
-// for signed bytes: products of magnitudes with activations that take over the sign, at most 2*127*128, are added at once.
+// kindsAVX2 are the tiles' arithmetics with VPMADDUBSW, which adds pairs of products in 16 bits with saturation. chain
+// is how many quads' pairs fit into 16 bits before they are added in 32 bits: 2*127*largest value*chain < 32768. A
+// chain of 0 is for signed bytes: products of magnitudes with activations that take over the sign, at most 2*127*128,
+// are added at once.
 var kindsAVX2 = []struct {
 	name   string
 	scales int

@@ -30,9 +30,9 @@ func tilesAVX512() {
 	}
 }
 
-// tileAVX512 multiplies one expanded segment of groups*16 rows with tiles*rows rows of activations and adds the sums to y,
-// or sets y to them. q holds for each block the groups' 512 bytes, unsigned with 128 added where the shape is signed; s for
-// each block and group the scales and then the minimums as vectors of float32.
+// tileAVX512 multiplies one expanded segment of groups*16 rows with tiles*rows rows of activations and adds the sums to
+// y, or sets y to them. q holds for each block the groups' 512 bytes, unsigned with 128 added where the shape is
+// signed; s for each block and group the scales and then the minimums as vectors of float32.
 func tileAVX512(name string, scales int, min bool, groups, rows int) {
 	function(name, "func(q, s *byte, blocks int, a *byte, astride int, y *float32, ystride, tiles, first int)")
 	a, astride := param("a"), param("astride")

@@ -21,9 +21,9 @@ type neonTile struct {
 	min                bool
 }
 
-// General registers: 0 and 1 walk q and s, 2 counts blocks, 3 and 5 are the tile's first rows of activations and outputs,
-// 4 and 6 their strides, 7 counts tiles, 8 is free, 9 to 12 walk the rows of activations.
-// Vectors: F and I from 0 and 8 on, W from 16, A from 20; 24 to 27 are free, 28 is the mask of old outputs.
+// General registers: 0 and 1 walk q and s, 2 counts blocks, 3 and 5 are the tile's first rows of activations and
+// outputs, 4 and 6 their strides, 7 counts tiles, 8 is free, 9 to 12 walk the rows of activations. Vectors: F and I
+// from 0 and 8 on, W from 16, A from 20; 24 to 27 are free, 28 is the mask of old outputs.
 func (t *neonTile) F(v, m int) int { return v*t.rows + m }
 func (t *neonTile) I(v, m int) int { return 8 + v*t.rows + m }
 

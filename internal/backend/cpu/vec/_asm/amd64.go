@@ -105,8 +105,8 @@ func (x *x86) begin(name, sig string) {
 // mostKept leaves half of the registers to what a loop computes with.
 const mostKept = 16
 
-// keep loads the constants of a loop's body before it, where there are registers to spare: loaded at each use, and half of
-// them across cache lines, they take longer than the arithmetic of an exponential function.
+// keep loads the constants of a loop's body before it, where there are registers to spare: loaded at each use, and half
+// of them across cache lines, they take longer than the arithmetic of an exponential function.
 func (x *x86) keep(body func()) {
 	if !x.wide {
 		return

@@ -150,9 +150,9 @@ func elementwise(m machine, name string, slices, scalars []string, readsDst bool
 	m.end()
 }
 
-// reductions emits loops over groups of 16 values with 16 lanes of partial results, which they store to acc. They begin with
-// start, or with nil as start with what acc holds. f updates the partial result part in place and returns x's new value, or
-// nil to leave x.
+// reductions emits loops over groups of 16 values with 16 lanes of partial results, which they store to acc. They begin
+// with start, or with nil as start with what acc holds. f updates the partial result part in place and returns x's new
+// value, or nil to leave x.
 func reductions(m machine) {
 	emit := func(name string, start func() vec, scalars []string, f func(part, x vec, s []vec) vec) {
 		sig := "func(x []float32, "
@@ -349,9 +349,9 @@ func fetch(m machine, p reg, bytes int, step reg) {
 	m.addReg(p, step)
 }
 
-// qk emits the key kernel for n rows: both blocks of a page, one or two at once. q advances qStep bytes per
-// dimension, so that a tile of n rows may be part of a wider one. Bytes from ahead bytes further on are fetched in step
-// with the arithmetic, pace of them for each dimension of a block or of two at once: asked for at once, they would fill the
+// qk emits the key kernel for n rows: both blocks of a page, one or two at once. q advances qStep bytes per dimension,
+// so that a tile of n rows may be part of a wider one. Bytes from ahead bytes further on are fetched in step with the
+// arithmetic, pace of them for each dimension of a block or of two at once: asked for at once, they would fill the
 // queue of missing lines and hold up all loads.
 func qk(m machine, half bool, n int) {
 	bits, bytes := width(half)
@@ -440,8 +440,8 @@ func tiles(m machine, left reg, wide int, body func(columns int)) {
 	m.label("done")
 }
 
-// pv emits the value kernel for n rows. That for float16 fetches as many bytes as it reads, ahead bytes further on; values
-// of float32 are mostly a page that was widened before, and lie in the cache.
+// pv emits the value kernel for n rows. That for float16 fetches as many bytes as it reads, ahead bytes further on;
+// values of float32 are mostly a page that was widened before, and lie in the cache.
 func pv(m machine, half bool, n int) {
 	bits, bytes := width(half)
 	m.begin(fmt.Sprintf("pv%dx%d", bits, n), "func(o *float32, oStride, dims int, p *float32, pStride, keys int, v *byte, vStride, ahead int)")

@@ -1,5 +1,6 @@
-// Command ptx compiles the kernels beside it to PTX with NVRTC, NVIDIA's run-time compiler, and writes them packed, with a
-// manifest of what was made from what. It wants CUDA 12.1's NVRTC, so that PTX is of version 8.1 and drivers from 530 on take it:
+// Command ptx compiles the kernels beside it to PTX with NVRTC, NVIDIA's run-time compiler, and writes them packed,
+// with a manifest of what was made from what. It wants CUDA 12.1's NVRTC, so that PTX is of version 8.1 and drivers
+// from 530 on take it:
 //
 //	NVRTC=/path/to/libnvrtc.so.12 go generate ./internal/backend/cuda/kernels
 package main
@@ -58,7 +59,8 @@ func main() {
 			log.Fatal(err)
 		}
 		made := kernels.Digest(source, header, []byte(u.Define))
-		if i := strings.Index("\n"+old, "\n"+u.Name+" "); i >= 0 && (len(only) > 0 && !slices.Contains(only, u.Name) || strings.HasPrefix(old[i:], u.Name+" "+made+"\n")) {
+		if i := strings.Index("\n"+old, "\n"+u.Name+" "); i >= 0 &&
+			(len(only) > 0 && !slices.Contains(only, u.Name) || strings.HasPrefix(old[i:], u.Name+" "+made+"\n")) {
 			line, _, _ := strings.Cut(old[i:], "\n")
 			fmt.Fprintln(&manifest, line)
 			continue
@@ -92,7 +94,10 @@ func build(u kernels.Unit, image int, source, header []byte) []byte {
 	headers, names := cString(string(header)), cString("common.cuh")
 	hs, ns := []*byte{headers}, []*byte{names}
 	var prog uintptr
-	check(create(&prog, string(source)+"\x00", u.Source+"\x00", 1, unsafe.Pointer(&hs[0]), unsafe.Pointer(&ns[0])), "create")
+	check(
+		create(&prog, string(source)+"\x00", u.Source+"\x00", 1, unsafe.Pointer(&hs[0]), unsafe.Pointer(&ns[0])),
+		"create",
+	)
 	options := []*byte{}
 	for _, o := range append([]string{fmt.Sprintf("--gpu-architecture=compute_%d", image)}, kernels.Options...) {
 		options = append(options, cString(o))
