@@ -92,7 +92,7 @@ func TestUnit(t *testing.T) {
 			t.Errorf("there is no %q", want)
 		}
 	}
-	if serve := read(t, "internal/cli/serve.go"); !strings.Contains(serve, `"grace", 5*time.Minute`) {
+	if serve := read(t, "internal/cli/serve.go"); !regexp.MustCompile(`"grace",\s+5\*time\.Minute`).MatchString(serve) {
 		t.Error("the server's grace is no longer five minutes: TimeoutStopSec is to be half a minute more")
 	}
 }

@@ -721,7 +721,7 @@ func TestInterruptEndsQuietly(t *testing.T) {
 	if model := os.Getenv("BALEEN_TEST_INTERRUPT"); model != "" {
 		sys := System()
 		sys.In = strings.NewReader("")
-		os.Exit(Main([]string{"run", model, "--raw", "once", "--threads", "1"}, sys))
+		os.Exit(Main([]string{"run", model, "--raw", "once", "--threads", "1", "--temperature", "0"}, sys))
 	}
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals")
