@@ -97,20 +97,13 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestImageNeedsNoLoader: in an image without a C library, only a program that names no loader starts. What opens
-// NVIDIA's driver needs one.
-func TestImageNeedsNoLoader(t *testing.T) {
+// TestNoLoaderIsNeeded: in an image without a C library, only a program that names no loader starts.
+func TestNoLoaderIsNeeded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a build")
 	}
-	tags := regexp.MustCompile(`go build (-tags \S+) `).FindStringSubmatch(read(t, "packaging/Dockerfile"))
-	if tags == nil {
-		t.Fatal("the Dockerfile builds without tags")
-	}
 	binary := filepath.Join(t.TempDir(), "baleen")
-	build := exec.Command(
-		"go",
-		append([]string{"build", "-o", binary}, append(strings.Fields(tags[1]), "./cmd/baleen")...)...)
+	build := exec.Command("go", "build", "-o", binary, "./cmd/baleen")
 	build.Dir, build.Env = "..", append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

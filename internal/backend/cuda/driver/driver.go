@@ -1,4 +1,4 @@
-//go:build ((linux && (amd64 || arm64)) || (windows && amd64)) && !nocuda
+//go:build (linux && (amd64 || arm64) && cuda) || (windows && amd64)
 
 // Package driver calls NVIDIA's driver library, which is opened at run time, without cgo. A Context is one thread of
 // the

@@ -1,4 +1,4 @@
-//go:build !((linux && (amd64 || arm64)) || (windows && amd64)) || nocuda
+//go:build !((linux && (amd64 || arm64) && cuda) || (windows && amd64))
 
 // Package driver stands in for NVIDIA's driver where this program cannot call it: there is no device.
 package driver
@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-var errNone = errors.New("cuda: no device: this build has no support for NVIDIA's driver")
+var errNone = errors.New("cuda: no device: this build has no support for NVIDIA's driver (on Linux: go build -tags cuda)")
 
 // Info describes a device.
 type Info struct {

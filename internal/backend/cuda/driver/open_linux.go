@@ -1,10 +1,10 @@
-//go:build (amd64 || arm64) && !nocuda
+//go:build (amd64 || arm64) && cuda
 
 package driver
 
 import "github.com/ebitengine/purego"
 
-// RATIONALE: Why is the binary for Linux linked dynamically?
+// RATIONALE: Why do GPUs on Linux take a build of their own?
 func openLibrary() (uintptr, error) {
 	return purego.Dlopen("libcuda.so.1", purego.RTLD_NOW|purego.RTLD_LOCAL)
 }

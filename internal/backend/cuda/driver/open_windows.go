@@ -1,4 +1,4 @@
-//go:build amd64 && !nocuda
+//go:build amd64
 
 package driver
 
