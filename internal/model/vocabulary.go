@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/baleenrun/baleen/internal/grammar"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
@@ -14,5 +16,5 @@ func Vocabulary(t *tokenizer.Tokenizer, end ...int32) (*grammar.Vocabulary, erro
 			tokens[id] = t.Bytes(int32(id))
 		}
 	}
-	return grammar.NewVocabulary(tokens, append(t.EOS(), end...))
+	return grammar.NewVocabulary(tokens, slices.Concat(t.EOS(), end))
 }
