@@ -29,9 +29,10 @@ type Chunk struct {
 	// Tokens are those of Text, where Params.LogProbs asked for them. The text of a token may come a chunk later.
 	Tokens []Token `json:"tokens,omitempty"`
 
-	Call    *Call     `json:"call,omitempty"`    // a call that the model made, whole
-	Result  *Message  `json:"result,omitempty"`  // what a tool that a Session ran gave back
-	Dropped []Message `json:"dropped,omitempty"` // what a Session dropped to make room, see Params.DropOldest
+	Call    *Call     `json:"call,omitempty"`     // a call that the model made, whole
+	CutCall *CutCall  `json:"cut_call,omitempty"` // one inside of which the answer ended: not to be made
+	Result  *Message  `json:"result,omitempty"`   // what a tool that a Session ran gave back
+	Dropped []Message `json:"dropped,omitempty"`  // what a Session dropped to make room, see Params.DropOldest
 
 	// Of the last chunk.
 	Finish     Finish `json:"finish,omitempty"`      // "": more follows
@@ -81,6 +82,7 @@ type Answer struct {
 	Text       string    `json:"text"`                  // what was said
 	Reasoning  string    `json:"reasoning,omitempty"`   // what was thought before
 	Calls      []Call    `json:"calls,omitempty"`       // that the model made
+	CutCall    *CutCall  `json:"cut_call,omitempty"`    // the one inside of which it ended, by FinishLength
 	Tokens     []Token   `json:"tokens,omitempty"`      // of Text, where Params.LogProbs asked for them
 	Dropped    []Message `json:"dropped,omitempty"`     // what a Session dropped to make room
 	Finish     Finish    `json:"finish"`                // why it ended
@@ -89,9 +91,16 @@ type Answer struct {
 	IDs        []int32   `json:"ids,omitempty"`         // the tokens that the model wrote, see Chunk.IDs
 }
 
-// Message is the answer as a turn of a conversation, to be followed by others.
+// Message is the answer as a turn of a conversation, to be followed by others. A call that was cut is text in it.
 func (a Answer) Message() Message {
-	return Message{Role: RoleAssistant, Content: a.Text, Reasoning: a.Reasoning, Calls: a.Calls}
+	text := a.Text
+	if a.CutCall != nil {
+		if text != "" {
+			text += "\n"
+		}
+		text += a.CutCall.String()
+	}
+	return Message{Role: RoleAssistant, Content: text, Reasoning: a.Reasoning, Calls: a.Calls}
 }
 
 // Collect runs a request to its end. With an error it returns what came before it.
@@ -113,6 +122,9 @@ func (a *Answer) take(c Chunk) {
 	a.Dropped = append(a.Dropped, c.Dropped...)
 	if c.Call != nil {
 		a.Calls = append(a.Calls, *c.Call)
+	}
+	if c.CutCall != nil {
+		a.CutCall = c.CutCall
 	}
 	if c.Finish != "" {
 		a.Finish, a.StopString, a.Usage, a.IDs = c.Finish, c.StopString, c.Usage, c.IDs
@@ -171,6 +183,10 @@ func (m *Model) run(ctx context.Context, r *chat.Request, said *[]int32, yield f
 		case chat.ReasoningDelta:
 			c.Reasoning = d.Text
 		case chat.CallEnd:
+			if d.Call.Cut {
+				c.CutCall = &CutCall{d.Call.Name, d.Call.Arguments}
+				break
+			}
 			c.Call = &Call{ID: d.Call.ID, Name: d.Call.Name, Arguments: json.RawMessage(d.Call.Arguments)}
 		case chat.Finish:
 			last.Finish, last.StopString = finish(d.Reason), d.StopString

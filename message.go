@@ -104,6 +104,17 @@ type Call struct {
 	Arguments json.RawMessage `json:"arguments"` // a JSON object
 }
 
+// A CutCall is a tool call inside of which an answer ended, by FinishLength: not to be made.
+type CutCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // what the model wrote of them: the begin of a JSON object
+}
+
+// String is the call as text.
+func (c CutCall) String() string {
+	return (&chat.Call{Name: c.Name, Arguments: c.Arguments, Cut: true}).Written()
+}
+
 // A ToolMode says whether tools may or must be called.
 type ToolMode string
 

@@ -368,3 +368,26 @@ func TestJSONGoesRound(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 }
+
+// TestCutCallIsNoCall: a call inside of which MaxTokens ended the answer is not among the calls, no tool runs with it,
+// and what the model wrote of it is kept, in the conversation too.
+func TestCutCallIsNoCall(t *testing.T) {
+	m := scripted(t, servertest.Checkpoint{}, weather)
+	ran := false
+	s := m.NewSession("")
+	a, err := baleen.Collect(s.Send(t.Context(), "weather?", &baleen.Params{MaxTokens: 50, Tools: []baleen.Tool{{
+		Name:       "weather",
+		Parameters: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`),
+		Func:       func(context.Context, json.RawMessage) (string, error) { ran = true; return "", nil },
+	}}}))
+	if err != nil || a.Finish != baleen.FinishLength || len(a.Calls) != 0 || ran || a.CutCall == nil ||
+		*a.CutCall != (baleen.CutCall{Name: "weather", Arguments: `{"city": "Berge`}) {
+		t.Fatalf("%+v %+v, ran %v, %v", a, a.CutCall, ran, err)
+	}
+	if said := s.Messages(); said[len(said)-1].Content != `{"name": "weather", "arguments": {"city": "Berge` {
+		t.Errorf("%+v", said)
+	}
+	if _, err := json.Marshal(a); err != nil {
+		t.Error(err)
+	}
+}

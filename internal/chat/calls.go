@@ -47,7 +47,7 @@ func (c *choice) hand(ev toolfmt.Event) {
 	case toolfmt.CallEnd:
 		c.calls++
 		c.cutCall = c.cutCall || ev.Cut
-		whole := &Call{ID: c.ids[ev.Index], Name: ev.Call.Name, Arguments: ev.Call.Arguments}
+		whole := &Call{ID: c.ids[ev.Index], Name: ev.Call.Name, Arguments: ev.Call.Arguments, Cut: ev.Cut}
 		c.push(Delta{Kind: CallEnd, Index: ev.Index, Call: whole})
 	}
 }

@@ -251,8 +251,8 @@ func TestForcedCallCannotBeTalkedAway(t *testing.T) {
 	}{
 		{"\"name\": \"Anna\"}}\n</tool_call>", `{"name": "Anna"}`, chat.ToolCalls},
 		{"\"age\": 30}}\n</tool_call>", `{"age": 30}`, chat.ToolCalls}, // not what the schema asks for, but a call
-		{"Anna is 30", `{}`, chat.Length},
-		{"", `{}`, chat.Length},
+		{"Anna is 30", `{`, chat.Length},
+		{"", `{`, chat.Length},
 	} {
 		w := servertest.New(t, servertest.Options{Script: func(p string) string {
 			if strings.HasSuffix(p, `{"name": "extract", "arguments": {`) {
@@ -383,13 +383,15 @@ func TestCallCutByLength(t *testing.T) {
 		t,
 		servertest.Options{Script: func(string) string { return servertest.ToolCall("add", `{"a": "a long text"}`) }},
 	)
-	_, _, calls, finish, _ := run(
-		t,
-		w,
-		&chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, MaxTokens: 45},
-	)
-	if finish[0].Reason != chat.Length {
-		t.Errorf("%v %v", calls, finish)
+	for _, single := range []bool{false, true} {
+		_, _, calls, finish, _ := run(t, w, &chat.Request{
+			Messages: user("x"), MaxTokens: 46, SingleCall: single, Tools: []chat.Tool{
+				{Name: "add", Parameters: []byte(`{"type":"object","properties":{"a":{"type":"string"}}}`)},
+			},
+		})
+		if finish[0].Reason != chat.Length || len(calls) != 1 || !calls[0].Cut || calls[0].Arguments != `{"a": "a long t` {
+			t.Errorf("single %v: %+v %v", single, calls, finish)
+		}
 	}
 }
 

@@ -231,8 +231,14 @@ func (c *choice) ended(ev engine.Event) {
 	if c.text(c.decoder.Flush()) {
 		return
 	}
-	if c.parser != nil && c.take(c.parser.End()) {
-		return
+	if c.parser != nil {
+		end := c.parser.End
+		if ev.Reason == engine.FinishLength {
+			end = c.parser.Cut
+		}
+		if c.take(end()) {
+			return
+		}
 	}
 	if c.sayRest() {
 		return
@@ -382,7 +388,11 @@ func (c *choice) take(events []toolfmt.Event) bool {
 	}
 	if c.parser.Done() && c.calls > 0 {
 		c.drain()
-		c.end(ToolCalls, "", nil)
+		reason := ToolCalls
+		if c.cutCall {
+			reason = Length
+		}
+		c.end(reason, "", nil)
 		return true
 	}
 	return false

@@ -17,7 +17,7 @@ const (
 	ReasoningDelta                  // Text
 	CallStart                       // Call with ID and Name, Index
 	CallArgs                        // Text is the next piece of the arguments' JSON, Index
-	CallEnd                         // Call is whole, Index
+	CallEnd                         // Call is whole unless it is Cut, Index
 	Finish                          // Reason, StopString
 	Done                            // Usage, Err
 	PrefillDelta                    // Prefill: only where Request.Progress asked, before everything else

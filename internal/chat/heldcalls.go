@@ -291,8 +291,7 @@ func (c *choice) strictly(ev toolfmt.Event) (pieces []toolfmt.Event, text string
 		return pieces, "" // one that was cut ends the answer as cut
 	}
 	c.s.trace.Notice("a call of " + ev.Call.Name + " does not fit its strict schema and is handed out as text")
-	name, _ := json.Marshal(ev.Call.Name)
-	return nil, fmt.Sprintf(`{"name": %s, "arguments": %s}`, name, ev.Call.Arguments)
+	return nil, (&Call{Name: ev.Call.Name, Arguments: ev.Call.Arguments}).Written()
 }
 
 func fitsArguments(g *grammar.Grammar, arguments string) bool {

@@ -136,6 +136,19 @@ type Call struct {
 	ID        string
 	Name      string
 	Arguments string // JSON object
+	// Cut tells that the answer ended inside the call: Arguments is what the model wrote of them, the begin of an
+	// object. It is no call to be made. Where a dialect has no place for half an object, it is Written as text.
+	Cut bool
+}
+
+// Written is the call as text.
+func (c *Call) Written() string {
+	name, _ := json.Marshal(c.Name) // a string always encodes
+	s := `{"name": ` + string(name) + `, "arguments": ` + c.Arguments
+	if c.Cut {
+		return s
+	}
+	return s + "}"
 }
 
 // A Tool is a function that the model may call.

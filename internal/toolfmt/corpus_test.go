@@ -48,6 +48,9 @@ func sameCall(t *testing.T, got, want string) bool {
 	if got[:i] != want[:k] {
 		return false
 	}
+	if got == want { // also a call that is cut, whose arguments are no JSON
+		return true
+	}
 	var a, b any
 	if err := json.Unmarshal([]byte(got[i:]), &a); err != nil {
 		t.Fatalf("%s: %v", got, err)

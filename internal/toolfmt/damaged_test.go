@@ -124,8 +124,9 @@ func TestXMLCallsAsSmallModelsWriteThem(t *testing.T) {
 		},
 		{note: "no name", in: call("<parameter=>\nParis\n</parameter>"), calls: paris},
 		{
-			note: "no name of the second", in: call("<parameter=location>\nParis\n</parameter>\n<parameter=>\n3\n</parameter>"), calls: paris, cut: true,
-			text: "\n3\n</parameter>\n</function>\n</tool_call>",
+			note: "no name of the second", in: call("<parameter=location>\nParis\n</parameter>\n<parameter=>\n3\n</parameter>"), cut: true,
+			calls: []string{`get_weather{"location": "Paris"`},
+			text:  "\n3\n</parameter>\n</function>\n</tool_call>",
 		},
 		{note: "spaces", in: call("<parameter = location >\nParis\n</parameter>" + tail), calls: days},
 		{
@@ -213,7 +214,7 @@ func TestXMLCallsAsSmallModelsWriteThem(t *testing.T) {
 		{
 			note:  "half of the closing tag",
 			in:    "<tool_call>\n<function=get_weather>\n<parameter=location>\nParis\n</para",
-			calls: paris,
+			calls: []string{`get_weather{"location": "Paris`},
 			cut:   true,
 		},
 		{

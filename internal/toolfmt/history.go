@@ -49,7 +49,7 @@ func wholeArguments(raw string) string {
 				return fixed
 			}
 		}
-		if ms, _ := firstMembers(text[1:]); len(ms) > 0 {
+		if ms, _, _ := firstJSON(text[1:]); len(ms) > 0 {
 			return object(ms)
 		}
 	}

@@ -24,6 +24,8 @@ type jsonCall struct {
 	skip   bool            // it repeats one that is out: leave it out
 	stream bool            // its string is written as it comes
 	from   int             // how far of r.out is written
+	upto   int             // where in r.out the members that are out end
+	last   string          // the last whole member of the outermost object
 }
 
 func newJSONCall(p *Parser, fit bool, named *toolInfo) *jsonCall {
@@ -59,6 +61,7 @@ func (j *jsonCall) begin(depth int, key string, first byte) {
 			return
 		}
 		j.live = true
+		j.upto = j.r.stack[depth-1].start
 		j.sent = map[string]bool{}
 		j.p.startCall(j.tool.name)
 	}
@@ -92,6 +95,7 @@ func (j *jsonCall) writeKey() {
 
 func (j *jsonCall) end(depth int, key string, value []byte) {
 	if j.named == nil && depth == 1 && j.r.stack[0].object {
+		j.last = key
 		j.nameRead(key, value)
 	}
 	if !j.inArgs || !j.live || j.ended {
@@ -132,6 +136,7 @@ func (j *jsonCall) endMember(value string) {
 		j.p.callArgs(value)
 	}
 	j.stream = false
+	j.upto = len(j.r.out)
 }
 
 // flush writes what a streamed string has grown by.
@@ -143,17 +148,19 @@ func (j *jsonCall) flush() {
 }
 
 func (j *jsonCall) endArgs(cut bool) {
-	if j.stream { // cut inside a string
-		j.flush()
-		j.p.callArgs(`"`)
-		j.stream = false
+	switch {
+	case cut:
+		if j.stream {
+			j.upto = j.from
+		}
+		j.p.callArgs(string(j.r.out[j.upto:]) + j.r.unwritten())
+	case len(j.sent) == 0:
+		j.p.callArgs("{}")
+	default:
+		j.p.callArgs("}")
 	}
-	if len(j.sent) == 0 {
-		j.p.callArgs("{")
-	}
-	j.p.callArgs("}")
 	j.p.endCall(cut)
-	j.ended, j.inArgs = true, false
+	j.ended, j.inArgs, j.stream = true, false, false
 }
 
 func (j *jsonCall) settle() int {
@@ -182,13 +189,18 @@ func (j *jsonCall) advance(s string, eof bool) (n int, st status) {
 	case j.r.state == failed:
 		return j.broken()
 	case eof:
-		if j.r.finish() && !j.refused {
+		if (!j.p.cut || j.whole()) && j.r.finish() && !j.refused {
 			return j.complete()
 		}
 		return j.broken()
 	}
 	j.flush()
 	return 0, more
+}
+
+// whole tells whether all calls that were begun are whole, so that brackets around them may be closed.
+func (j *jsonCall) whole() bool {
+	return j.ended || j.named == nil && len(j.r.stack) == 1 && (!j.r.stack[0].object || oneOf(j.last, argKeys))
 }
 
 func (j *jsonCall) complete() (int, status) {

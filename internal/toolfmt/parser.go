@@ -34,6 +34,7 @@ type Parser struct {
 	name  string          // of the call that is out
 	args  strings.Builder // its arguments so far
 	done  bool
+	cut   bool // the text was cut off: see Cut
 	ev    []Event
 	trace func(what, raw string) // tests see where each byte went
 }
@@ -116,10 +117,17 @@ func (p *Parser) Feed(text string) []Event {
 	return p.take()
 }
 
-// End tells that the text is over and returns the rest.
+// End tells that the model ended the text and returns the rest. Brackets that it forgot are closed.
 func (p *Parser) End() []Event {
 	p.run(true)
 	return p.take()
+}
+
+// Cut tells that the text was cut off, as at a bound of tokens, and returns the rest. The model would have gone on:
+// a call that is not whole has Event.Cut, and nothing is closed in its name.
+func (p *Parser) Cut() []Event {
+	p.cut = true
+	return p.End()
 }
 
 // Done tells that nothing more is wanted of the model: the one call that Options.SingleCall allows is
@@ -222,6 +230,9 @@ func (p *Parser) plainCall() bool {
 }
 
 func (p *Parser) callArgs(s string) {
+	if s == "" {
+		return
+	}
 	p.args.WriteString(s)
 	if n := len(p.ev); n > 0 && p.ev[n-1].Kind == CallArgs {
 		p.ev[n-1].Text += s
@@ -280,7 +291,7 @@ func (p *Parser) stepCandidate(eof bool) bool {
 	}
 	p.cand = nil
 	if p.owed() {
-		return p.callAnyway(c)
+		return p.callAnyway(c, eof)
 	}
 	n = min(max(1, n), len(c.s))
 	raw := c.lead + c.s[:n]
@@ -288,60 +299,6 @@ func (p *Parser) stepCandidate(eof bool) bool {
 	p.openFence(c.lead)
 	p.write(raw)
 	return true
-}
-
-// owed tells that the prompt began a call which has not come out yet.
-func (p *Parser) owed() bool { return p.prefix != "" && p.calls == 0 }
-
-// callAnyway sends out a call that the prompt began and that could not be read, with the arguments that could.
-func (p *Parser) callAnyway(c *candidate) bool {
-	p.buf = c.lead + c.s
-	n := min(len(p.prefix), len(p.buf))
-	var args []member
-	if p.prefix[len(p.prefix)-1] == '{' && c.kind != bodyGemma {
-		var k int
-		args, k = firstMembers(p.buf[n:])
-		n += k
-	}
-	p.span("call", n)
-	p.kind, p.fresh, p.line, p.last = Text, true, true, 0
-	p.startCall(p.forced.name)
-	p.callArgs(object(p.forced.shape(args)))
-	p.endCall(true)
-	if p.channel != nil {
-		p.channel.content = true
-	}
-	return true
-}
-
-// firstMembers reads the members of an object behind its brace, as far as they are whole: n bytes of s.
-func firstMembers(s string) (ms []member, n int) {
-	w := &memberWatch{}
-	w.r.watch = w
-	w.r.push('{')
-	for i := 0; i < len(s) && w.r.push(s[i]); i++ {
-		if len(w.ms) > len(ms) {
-			ms, n = w.ms, i
-			if strings.IndexByte(",}]", s[i]) >= 0 {
-				n++
-			}
-		}
-	}
-	return ms, n
-}
-
-// memberWatch collects the members of the outermost object.
-type memberWatch struct {
-	r  relaxer
-	ms []member
-}
-
-func (w *memberWatch) begin(int, string, byte) {}
-
-func (w *memberWatch) end(depth int, key string, value []byte) {
-	if depth == 1 {
-		w.ms = put(w.ms, member{key, string(value)})
-	}
 }
 
 // streamed reads a call's body in steps. s begins where the body does, less what settle has let go of.

@@ -141,6 +141,8 @@ func (p *Parser) readPython(s string, eof bool, bare bool) ([]found, int, status
 		switch {
 		case end == len(s) && !eof:
 			return nil, end, more
+		case end == len(s) && p.cut && !p.owed(): // the line may have gone on
+			return nil, end, rejected
 		case end < len(s) && s[end] != '\n' && s[end] != '\r':
 			return nil, end, rejected
 		}
@@ -164,7 +166,7 @@ func (p *Parser) readPythonLines(s string, eof, all bool) (calls []found, n int,
 		}
 		at := skipSpace(s, n)
 		switch rest := s[at:]; {
-		case strings.HasPrefix(rest, "```") || rest == "" && eof:
+		case strings.HasPrefix(rest, "```") || rest == "" && eof && (!p.cut || p.owed()):
 			if p.opt.SingleCall {
 				calls = calls[:1]
 			}

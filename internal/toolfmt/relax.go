@@ -423,8 +423,8 @@ func isHex(c byte) bool {
 // endWord ends a word: a bare key, a number, or one of the names of JSON and Python.
 func (r *relaxer) endWord() bool {
 	w := string(r.word)
-	r.word = r.word[:0]
 	if r.isKey {
+		r.word = r.word[:0]
 		r.out = append(r.out, quote(w)...)
 		r.endScalar()
 		return true
@@ -433,6 +433,7 @@ func (r *relaxer) endWord() bool {
 	if !ok {
 		return false
 	}
+	r.word = r.word[:0]
 	r.out = append(r.out, lit...)
 	r.endScalar()
 	return true

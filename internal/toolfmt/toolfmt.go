@@ -21,7 +21,7 @@ type Tool struct {
 type Call struct {
 	ID        string // left to the dialects; the parser leaves it empty
 	Name      string // the offered tool's exact name
-	Arguments string // a valid JSON object
+	Arguments string // a valid JSON object, but where Event.Cut says that it is only the begin of one
 }
 
 // Kind says what an Event carries.
@@ -63,9 +63,9 @@ type Event struct {
 	// Plain tells, on CallStart and CallEnd, that the call stood without the marks of the model's format, and only its
 	// content told that it is one.
 	Plain bool
-	// Cut tells, on CallEnd, that the output ended inside the call's arguments.
-	// They were closed so that they are valid JSON, but they are not all that the
-	// model meant to write; a dialect reports the turn as ended by length.
+	// Cut tells, on CallEnd, that the output ended inside the call's arguments, or that they could not be read any
+	// further. Call.Arguments is then what the model wrote of them, the begin of a JSON object which nothing closes:
+	// what was not written is not made up. A dialect reports the turn as ended by length.
 	Cut bool
 }
 

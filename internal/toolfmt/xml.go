@@ -140,14 +140,14 @@ func put(ms []member, m member) []member {
 }
 
 // readTagJSON reads arguments in JSON between the call's tags.
-func readTagJSON(t *toolInfo, s string, i int, tags tagNames, eof bool) (found, int, status) {
+func (p *Parser) readTagJSON(t *toolInfo, s string, i int, tags tagNames, eof bool) (found, int, status) {
 	var r relaxer
 	k := i
 	for k < len(s) && r.push(s[k]) {
 		k++
 	}
 	if r.state != finished {
-		if r.state == failed || eof && !r.finish() {
+		if r.state == failed || eof && (p.cut || !r.finish()) {
 			return found{}, k, rejected
 		}
 		if !eof {
@@ -196,7 +196,7 @@ func (p *Parser) readArgTags(s string, eof bool) ([]found, int, status) {
 		switch {
 		case strings.HasPrefix(rest, end):
 			return []found{{t, t.shape(ms)}}, i, accepted // the mark itself is the block's
-		case rest == "" && eof && len(ms) > 0:
+		case rest == "" && eof && !p.cut && len(ms) > 0:
 			return []found{{t, t.shape(ms)}}, i, accepted
 		case (partial(rest, end) || partial(rest, keyOpen)) && !eof:
 			return nil, len(s), more

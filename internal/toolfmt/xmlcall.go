@@ -25,6 +25,8 @@ type xmlCall struct {
 	opens   int    // tags of arguments in that text
 	closes  int    // and their closing tags
 	calls   int    // and tags of calls
+	begins  bool   // the output ended inside a value that is not out
+	left    string // what there is of it
 }
 
 func (x *xmlCall) settle() int {
@@ -91,12 +93,12 @@ func (x *xmlCall) between(s string, eof bool) (st status, over bool) {
 		return accepted, true
 	case rest == "" && eof:
 		x.pos = i
-		x.finish(false)
+		x.finish(x.p.cut)
 		return accepted, true
 	case strings.HasPrefix(rest, x.tags.param):
 		return x.param(s, i, eof), false
 	case len(x.ms) == 0 && !x.live && rest != "" && rest[0] == '{':
-		c, n, st := readTagJSON(x.tool, s, i, x.tags, eof)
+		c, n, st := x.p.readTagJSON(x.tool, s, i, x.tags, eof)
 		if st != more {
 			x.pos = n
 		}
@@ -113,8 +115,13 @@ func (x *xmlCall) between(s string, eof bool) (st status, over bool) {
 		}
 	}
 	for _, m := range append([]string{x.tags.callEnd, x.tags.param, paramTags.param}, x.tags.ends...) {
-		if partial(rest, m) && !eof {
+		switch {
+		case !partial(rest, m):
+		case !eof:
 			return more, false
+		case x.p.cut: // inside the mark
+			x.pos = len(s)
+			return rejected, false
 		}
 	}
 	x.pos = max(i, 1)
@@ -241,10 +248,9 @@ func (x *xmlCall) value(s string, eof bool) (st status, over bool) {
 			end = len(s)
 		}
 		x.text(s[x.pos:end])
-		x.p.callArgs(`"`)
 		x.pos, x.stream = len(s), false
 	case st == rejected:
-		x.pos = len(s)
+		x.begins, x.left, x.pos = true, trimLines(s[x.pos:]), len(s)
 	}
 	return st, false
 }
@@ -482,13 +488,27 @@ func mayFollow(s string, marks []string) bool {
 	return false
 }
 
+// finish ends the call. One that is cut has what was read of its arguments, and nothing closes them.
 func (x *xmlCall) finish(cut bool) {
-	if !x.live {
+	if !x.live && !cut {
 		x.p.startCall(x.tool.name)
 		x.p.callArgs(object(x.tool.shape(x.ms)))
-		x.p.endCall(cut)
+		x.p.endCall(false)
 		return
 	}
-	x.p.callArgs("}")
+	x.goLive()
+	if x.begins {
+		if p := x.tool.props[x.tool.key(x.key)]; x.flag == "true" || p != nil && p.onlyString() {
+			q := encode(x.left)
+			x.left = q[:len(q)-1]
+		}
+		x.write(x.tool.key(x.key), x.left)
+	}
+	switch {
+	case !cut:
+		x.p.callArgs("}")
+	case len(x.sent) == 0:
+		x.p.callArgs("{")
+	}
 	x.p.endCall(cut)
 }

@@ -194,6 +194,10 @@ func (p *parts) add(d chat.Delta) {
 		}
 		p.list[len(p.list)-1].text.WriteString(d.Text)
 	case chat.CallEnd:
+		if d.Call.Cut { // an answer that does not stream has no half of an input
+			p.add(chat.Delta{Kind: chat.TextDelta, Text: d.Call.Written()})
+			return
+		}
 		p.list = append(p.list, piece{kind: d.Kind, call: d.Call})
 	}
 }

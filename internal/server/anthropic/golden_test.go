@@ -321,7 +321,7 @@ func rebuild(t *testing.T, events []servertest.SSE) map[string]any {
 	t.Helper()
 	var m map[string]any
 	var content []map[string]any
-	open, args, ended := -1, "", false
+	open, args, ended, cut := -1, "", false, ""
 	for i, e := range events {
 		var d map[string]any
 		if err := json.Unmarshal([]byte(e.Data), &d); err != nil {
@@ -367,9 +367,12 @@ func rebuild(t *testing.T, events []servertest.SSE) map[string]any {
 			if content[open]["type"] == "tool_use" && args != "" {
 				var in any
 				if err := json.Unmarshal([]byte(args), &in); err != nil {
-					t.Fatalf("input %q: %v", args, err)
+					cut = fmt.Sprintf("input %q: %v", args, err) // right where the answer was cut: plain it is text
+					text := fmt.Sprintf(`{"name": %q, "arguments": %s`, content[open]["name"], args)
+					content[open] = map[string]any{"type": "text", "text": text}
+				} else {
+					content[open]["input"] = in
 				}
-				content[open]["input"] = in
 			}
 			open = -1
 		case "message_delta":
@@ -393,6 +396,9 @@ func rebuild(t *testing.T, events []servertest.SSE) map[string]any {
 	}
 	if !ended {
 		t.Fatal("the stream has no last event")
+	}
+	if cut != "" && m["stop_reason"] != "max_tokens" {
+		t.Fatal(cut)
 	}
 	list := []any{}
 	for _, b := range content {

@@ -116,6 +116,10 @@ func (p *piece) take(d chat.Delta) (send bool) {
 		p.thinking += d.Text
 		return d.Text != ""
 	case chat.CallEnd:
+		if d.Call.Cut { // no object that a client could call with
+			p.text += d.Call.Written()
+			return true
+		}
 		p.calls = append(
 			p.calls,
 			toolCall{d.Call.ID, callFunction{d.Index, d.Call.Name, json.RawMessage(d.Call.Arguments)}},

@@ -28,6 +28,8 @@ var goldens = []struct{ name, path, body string }{
 	{"chat-stream", "/v1/chat/completions", says("hi", `,"stream":true,"stream_options":{"include_usage":true}`)},
 	{"chat-calls", "/v1/chat/completions", says("TWO CALLS", ","+weather)},
 	{"chat-calls-stream", "/v1/chat/completions", says("WEATHER", `,"stream":true,`+weather)},
+	{"chat-call-cut", "/v1/chat/completions", says("WEATHER", `,"max_tokens":66,`+weather)},
+	{"chat-call-cut-stream", "/v1/chat/completions", says("WEATHER", `,"max_tokens":66,"stream":true,`+weather)},
 	{"chat-reasoning-stream", "/v1/chat/completions", says("THINK", `,"stream":true`)},
 	{"chat-length-stream", "/v1/chat/completions", says("COUNT", `,"stream":true,"max_tokens":4`)},
 	{"chat-logprobs", "/v1/chat/completions", says("hi", `,"logprobs":true,"top_logprobs":1,"max_tokens":2`)},
@@ -54,6 +56,11 @@ var goldens = []struct{ name, path, body string }{
 		"response-calls-stream",
 		"/v1/responses",
 		`{"model":"scripted","input":"WEATHER","stream":true,"store":false,` + responseWeather + `}`,
+	},
+	{
+		"response-call-cut-stream",
+		"/v1/responses",
+		`{"model":"scripted","input":"WEATHER","stream":true,"store":false,"max_output_tokens":66,` + responseWeather + `}`,
 	},
 	{
 		"response-length-stream",

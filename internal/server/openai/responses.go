@@ -498,11 +498,17 @@ func (b *builder) startCall(c *chat.Call) error {
 	return b.open(it)
 }
 
+// endCall ends a call. One that the answer's end cut is incomplete, with what the model wrote of its arguments.
 func (b *builder) endCall(c *chat.Call) error {
+	b.cut = c.Cut
 	if b.cur.Type == "custom_tool_call" {
 		var args struct{ Input string }
 		input := c.Arguments // of another shape than was asked for: nothing is dropped
-		if json.Unmarshal([]byte(c.Arguments), &args) == nil && args.Input != "" {
+		whole := c.Arguments
+		if c.Cut { // inside the string, most likely
+			whole += `"}`
+		}
+		if json.Unmarshal([]byte(whole), &args) == nil && args.Input != "" {
 			input = args.Input
 		}
 		b.cur.Input = &input

@@ -113,6 +113,8 @@ class Corpus:
             row["text"] = text
         if calls:
             row["calls"] = [n + J(a) for n, a in calls]
+            if more.get("cut"):  # inside a string: nothing closes it
+                row["calls"][-1] = row["calls"][-1].removesuffix('"}')
         row.update(more)
         self.rows.append(row)
 
