@@ -95,7 +95,8 @@ func (s *Stream) newParser() *toolfmt.Parser {
 	r := s.r
 	return s.prompt.promptFormat.format.NewParser(s.prompt.tools, toolfmt.Options{
 		SingleCall: r.SingleCall && len(s.prompt.tools) > 0, Required: r.Choice.Mode == ToolsRequired,
-		Forced: s.prompt.forced, Prefixed: s.prompt.forced != "" && s.prompt.fed != "", InReasoning: s.prompt.inReasoning,
+		CallsOnly: forces(r.Choice) && r.Format.Kind != "",
+		Forced:    s.prompt.forced, Prefixed: s.prompt.forced != "" && s.prompt.fed != "", InReasoning: s.prompt.inReasoning,
 	})
 }
 

@@ -136,7 +136,8 @@ func (f *Format) refusal(err error) error {
 	}
 }
 
-// hold has the answer to a prompt held to the request's format. Where a call is demanded, there is no answer beside it.
+// hold has the answer to a prompt held to the request's format. Where a call is demanded, there is no answer beside it:
+// see toolfmt.Options.CallsOnly.
 func (s *Service) hold(r *Request, p *prompt, model string) error {
 	g, err := s.grammars.of(&r.Format)
 	if g == nil || err != nil || forces(r.Choice) && !p.raw {

@@ -273,6 +273,28 @@ func TestCallOrFormat(t *testing.T) {
 	}
 }
 
+// TestDemandedCallBesideAFormat: where a call is demanded beside a format, the answer is calls, and no free text follows.
+func TestDemandedCallBesideAFormat(t *testing.T) {
+	add := servertest.ToolCall("add", `{"a": 1}`)
+	for _, choice := range []chat.ToolChoice{{Mode: chat.ToolNamed, Name: "add"}, {Mode: chat.ToolsRequired}} {
+		for _, c := range []struct {
+			behind string
+			calls  int
+		}{{"", 1}, {"\nHere you are!", 1}, {"\n" + add, 2}, {"\n" + add + "\n\nIt is <b>3", 2}, {"\n<tool_call>\nno", 1}} {
+			w := servertest.New(t, servertest.Options{Script: func(p string) string {
+				_, said, _ := strings.Cut(p, "<|im_start|>assistant\n")
+				return strings.TrimPrefix(add, said) + c.behind
+			}})
+			text, _, calls, finish, done := run(t, w, &chat.Request{
+				Messages: user("x"), Tools: []chat.Tool{{Name: "add"}}, Choice: choice, Format: schemaFormat(personSchema),
+			})
+			if text != "" || len(calls) != c.calls || finish[0].Reason != chat.ToolCalls || done.Err != nil {
+				t.Errorf("%v, %q behind the call: text %q, calls %v, %v", choice, c.behind, text, calls, finish)
+			}
+		}
+	}
+}
+
 // TestHeldBegin: an answer whose begin the request has goes on from there, or is refused where it cannot.
 func TestHeldBegin(t *testing.T) {
 	w := servertest.New(t, servertest.Options{Script: wants(`{"name": "An", "age": 3}`)})

@@ -131,7 +131,8 @@ func (p *Parser) Cut() []Event {
 }
 
 // Done tells that nothing more is wanted of the model: the one call that Options.SingleCall allows is
-// complete. Text that is fed all the same comes out as text.
+// complete, or text came behind a call where Options.CallsOnly wants none. Text that is fed all the same comes out as
+// text, but where none is wanted.
 func (p *Parser) Done() bool { return p.done }
 
 // InReasoning tells whether the next text would be reasoning.
@@ -195,6 +196,13 @@ func (p *Parser) text(n int) {
 // write sends text out and remembers where on a line it ends.
 func (p *Parser) write(s string) {
 	if s == "" {
+		return
+	}
+	if p.opt.CallsOnly && p.calls > 0 && p.kind == Text {
+		if p.trace != nil {
+			p.trace("beyond", s)
+		}
+		p.done = p.done || strings.TrimSpace(s) != ""
 		return
 	}
 	if p.trace != nil {

@@ -77,5 +77,7 @@ type Options struct {
 	// Prefixed tells that the output begins with Format.CallPrefix of the forced tool. Then it is a call whatever the
 	// model makes of it: one that cannot be read is Cut, with the arguments that could be, and the rest is text.
 	Prefixed    bool
+	// CallsOnly tells that text behind a call is no part of the turn: it ends there, see Parser.Done.
+	CallsOnly   bool
 	InReasoning bool // the prompt ended inside reasoning, see Format.OpensReasoning
 }
