@@ -76,7 +76,7 @@ type Options struct {
 	Required   bool   // some tool must be called: with one tool, its arguments alone are a call
 	// Prefixed tells that the output begins with Format.CallPrefix of the forced tool. Then it is a call whatever the
 	// model makes of it: one that cannot be read is Cut, with the arguments that could be, and the rest is text.
-	Prefixed    bool
+	Prefixed bool
 	// CallsOnly tells that text behind a call is no part of the turn: it ends there, see Parser.Done.
 	CallsOnly   bool
 	InReasoning bool // the prompt ended inside reasoning, see Format.OpensReasoning
