@@ -74,7 +74,15 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	if len(r.Before) > 0 {
 		defaults.Messages = nil // they stand in what came before
 	}
-	messages := withDefaults(r.Messages, &defaults)
+	grown := grownPrompt{}
+	messages := r.Messages
+	if r.Known > 0 {
+		if messages, err = grown.begin(r); err != nil {
+			return nil, err
+		}
+	} else {
+		messages = withDefaults(messages, &defaults)
+	}
 	if err := m.mayFit(r, messages); err != nil {
 		return nil, err
 	}
@@ -93,7 +101,7 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 	if r.Choice.Mode != ToolsNone {
 		for _, t := range r.Tools {
 			p.tools = append(p.tools, toolfmt.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
-			if !t.Told {
+			if !t.Told && r.Known == 0 {
 				shown = append(shown, p.tools[len(p.tools)-1])
 			}
 		}
@@ -103,8 +111,14 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 		return nil, templateError(err)
 	}
 	spans := out.Spans()
-	parts := partsOf(spans)
 	p.text = out.Text()
+	if r.Known > 0 {
+		if spans, p.text, err = grown.rest(m, p, spans); err != nil {
+			return nil, err
+		}
+	}
+	rendered := p.text
+	parts := partsOf(spans)
 	p.inReasoning = f.OpensReasoning(p.text)
 	add := func(text string, special bool) {
 		p.text += text
@@ -116,7 +130,7 @@ func (m *Model) render(ctx context.Context, r *Request, spec *Spec) (*prompt, er
 		p.inReasoning = false
 	}
 	if opt.Thinking != nil && !*opt.Thinking && !f.SupportsThinkingSwitch() && !p.inReasoning && open != "" &&
-		p.text == out.Text() {
+		p.text == rendered {
 		add(open+"\n\n"+shut+"\n\n", true)
 	}
 	if prefill != "" {

@@ -27,6 +27,11 @@ type Request struct {
 
 	// Before are tokens of an earlier answer that stand before the rendered conversation; ids are checked.
 	Before []int32
+	// Known says how many of Messages stand in Before already, in the very tokens that were sent and drawn (Stream.Said):
+	// the last of them is the answer that Before ends with. Only the messages behind it are rendered, with what closes the
+	// answer, so that the prompt extends Before whatever the template makes of history. Where it cannot be told what the
+	// template writes behind an answer, the request is refused (Unsupported, field "known"). 0: Before is as it was.
+	Known int
 	// Said are the tokens of an earlier stream of this conversation (Stream.Said), as the model wrote them. Where
 	// the rendered conversation begins with their text, it is sent in these very tokens, whose keys and values a
 	// cache still has; elsewhere they change nothing.
