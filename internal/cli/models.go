@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/server/keeper"
 	"github.com/baleenrun/baleen/internal/server/models"
 	"github.com/baleenrun/baleen/internal/server/ollama"
 	"github.com/baleenrun/baleen/internal/store"
@@ -618,14 +620,28 @@ func (a *app) cpCommand() *cobra.Command {
 		Short: "Give a model a second name",
 		Long: "Give a model a second name. Where the file system can, both names share the bytes on disk; each is " +
 			"removed\n" +
-			"alone. The second name of a file elsewhere, or of another program's model, is only a pointer to it.",
+			"alone. The second name of a file elsewhere, or of another program's model, is only a pointer to it.\n" +
+			"That of a model that was made with create has the same settings.",
 		Example:           "  baleen cp smollm2-135m helper:v1\n  baleen cp ./finetune.gguf mine",
 		Args:              argsBetween(2, 2, "MODEL and NAME"),
 		ValidArgsFunction: firstOnly(a.completeHere),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			st, err := a.store()
 			if err != nil {
 				return err
+			}
+			catalog := models.New(st)
+			if d, ok, err := catalog.Derived(args[0]); ok || err != nil {
+				if err != nil {
+					return err
+				}
+				return a.copyMade(cmd.Context(), a.keeper(st, catalog), d.Spec.Name, args[1])
+			}
+			if d, ok, err := catalog.Derived(args[1]); ok || err != nil {
+				if err != nil {
+					return err
+				}
+				return fmt.Errorf("there is a model %s already; remove it first", d.Spec.Name)
 			}
 			if path, _, err := a.present(args[0]); err == nil { // Copy says what is wrong otherwise
 				if err := model.Check(path); err != nil {
@@ -638,6 +654,20 @@ func (a *app) cpCommand() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// copyMade gives a model that was made of another one a second name: the settings are copied, the weights stay where
+// they are. One that was made under that name is replaced, as by "create".
+func (a *app) copyMade(ctx context.Context, k *keeper.Keeper, from, to string) error {
+	if err := store.CheckName(strings.TrimSuffix(to, ":latest")); err != nil {
+		return usageError{err}
+	}
+	err := k.Copy(ctx, from, to)
+	var e *chat.Error
+	if errors.As(err, &e) {
+		return errors.New(e.Message())
+	}
+	return err
 }
 
 // A completion offers values to a shell.

@@ -209,6 +209,16 @@ func TestModelsMadeForServers(t *testing.T) {
 	run(exitOK, `"parent": "weights"`, "list", "--json")
 	run(exitFailed, "mine:v1 was made of weights, and only run and serve know its settings", "tokenize", "mine:v1", "x")
 	run(exitOK, "", "run", "mine:v1", "hi", "-n", "2")
+	run(exitOK, "", "cp", "mine:v1", "yours")
+	if d, ok, err := k.Catalog.Derived("yours"); err != nil || !ok || d.Parent != "weights" {
+		t.Errorf("the copy: %+v, %v", d, err)
+	}
+	run(exitOK, "", "cp", "mine:v1", "yours:latest") // as create, it replaces what was made
+	run(exitFailed, "there is a model yours already", "cp", "weights", "yours")
+	run(exitFailed, "there is a model weights already", "cp", "yours", "weights")
+	run(exitUsage, "cannot be a model's name", "cp", "yours", "../x")
+	run(exitOK, "", "run", "yours", "hi", "-n", "2")
+	run(exitOK, "removed yours", "rm", "yours")
 	run(exitFailed, "needs its weights", "rm", "weights")
 	run(exitOK, "removed mine:v1", "rm", "mine:v1")
 	run(exitOK, "removed weights", "rm", "weights")
