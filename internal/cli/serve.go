@@ -348,7 +348,18 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	go sweep(ctx, k, p, log)
-	return a.runServer(ctx, f, s, svc, server.Listen(l), log)
+	if f.tlsCert == "" {
+		return a.runServer(ctx, f, s, svc, server.Listen(l), log)
+	}
+	cert, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+	if err != nil {
+		l.Close()
+		return fmt.Errorf("--tls-cert: %w", err)
+	}
+	l = server.ListenTLS(l, &tls.Config{Certificates: []tls.Certificate{cert}}, func(err error) {
+		log.Debug("a connection under TLS could not be opened", "error", err)
+	})
+	return a.runServer(ctx, f, s, svc, l, log)
 }
 
 // runServer answers requests until ctx ends, and then lets running ones end.
@@ -367,10 +378,6 @@ func (a *app) runServer(
 	s.SetReady(len(f.models) == 0)
 	failed := make(chan error, 1)
 	go func() {
-		if f.tlsCert != "" {
-			failed <- hs.ServeTLS(l, f.tlsCert, f.tlsKey)
-			return
-		}
 		failed <- hs.Serve(l)
 	}()
 	log.Info("listening", "address", f.address(l))

@@ -29,15 +29,22 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, closed: make(chan struct{}), moved: make(chan struct{})}, nil
+	return newConn(c), nil
+}
+
+func newConn(c net.Conn) *conn {
+	return &conn{Conn: c, closed: make(chan struct{}), moved: make(chan struct{})}
 }
 
 type connKey struct{}
 
 // ConnContext is for http.Server's field of that name.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	if c, ok := c.(*conn); ok {
+	switch c := c.(type) {
+	case *conn:
 		return context.WithValue(ctx, connKey{}, c)
+	case tlsConn:
+		return context.WithValue(ctx, connKey{}, c.conn)
 	}
 	return ctx
 }
@@ -50,6 +57,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	probing  bool          // a request is in work, of whose answer nothing was sent
+	old      bool          // ... by HTTP/1.0, which has no interim answers
 	deadline time.Time     // of reads
 	moved    chan struct{} // closed and replaced when deadline changes
 }
@@ -67,11 +75,17 @@ var probes = []time.Duration{
 
 const probe = "HTTP/1.1 100 Continue\r\n\r\n"
 
+// oldWait is how long a client of HTTP/1.0 that has closed its side is waited for: there is nothing to try it with, so
+// this bounds the work for one that has left. Proxies leave so, such as nginx, which speaks HTTP/1.0 to what is
+// behind it unless told otherwise.
+const oldWait = 10 * time.Second
+
 // begin notes that a request is in work.
 func (c *conn) begin(r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.probing = r.ProtoMajor == 1 && r.ProtoMinor > 0 // HTTP/1.0 has no such answer
+	c.probing = r.ProtoMajor == 1
+	c.old = c.probing && r.ProtoMinor == 0
 }
 
 // Write sends a part of an answer.
@@ -82,12 +96,15 @@ func (c *conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// probe tries to write where nothing of the answer was sent.
-func (c *conn) probe() error {
+// probe tries to write where nothing of the answer was sent to a client that closed its side some time ago.
+func (c *conn) probe(ago time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock() // no answer begins meanwhile
-	if !c.probing {
+	switch {
+	case !c.probing, c.old && ago < oldWait:
 		return nil
+	case c.old:
+		return io.EOF
 	}
 	_, err := io.WriteString(c.Conn, probe)
 	return err
@@ -97,18 +114,25 @@ func (c *conn) probe() error {
 // are in work. Requests are read into buffers, so they are not concerned.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if n > 0 && err == io.EOF { // TLS tells of the end with what came before it; the next read tells again
+		return n, nil
+	}
 	if err != io.EOF || len(b) != 1 {
 		return n, err
 	}
+	began := time.Now()
 	for i := 0; ; i++ {
 		var next <-chan time.Time
-		if i < len(probes) {
+		switch ago := time.Since(began); {
+		case i < len(probes):
 			next = time.After(probes[i])
+		case ago < oldWait:
+			next = time.After(oldWait - ago)
 		}
 		if err := c.pause(next); err != nil {
 			return 0, err
 		}
-		if err := c.probe(); err != nil {
+		if err := c.probe(time.Since(began)); err != nil {
 			return 0, err
 		}
 	}

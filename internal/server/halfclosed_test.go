@@ -1,10 +1,12 @@
 package server_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +99,64 @@ func TestClientsThatLeaveAreNoticed(t *testing.T) {
 		if err != nil || !strings.HasPrefix(string(b[:n]), "HTTP/1.1 200 OK\r\n") {
 			t.Fatalf("several on one connection: %v %s", err, b[:n])
 		}
+	}
+	held(t, w)
+}
+
+// TestHalfClosedClientsUnderTLS: TLS says by close_notify that a client sends no more; it is served, one that leaves is
+// noticed, HTTP/2 is spoken, and plain HTTP is answered in plain words.
+func TestHalfClosedClientsUnderTLS(t *testing.T) {
+	w := world(t, servertest.Options{})
+	w.Backend.SetDelay(3 * time.Millisecond)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lent := httptest.NewTLSServer(nil)
+	lent.Close()
+	srv := &http.Server{Handler: w.Server, ConnContext: server.ConnContext}
+	go srv.Serve(server.ListenTLS(l, lent.TLS, func(error) {})) //nolint:errcheck // ends with Close
+	t.Cleanup(func() { srv.Close() })
+	dial := func(version uint16) *tls.Conn {
+		c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true, MaxVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		c := dial(version)
+		sendRaw(t, c, "1.1", strings.Replace(counting, `"stream":true`, `"max_tokens":100`, 1))
+		if err := c.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(c); err != nil || !strings.Contains(string(b), `"finish_reason":"length"`) {
+			t.Errorf("%x: %v: %s", version, err, b)
+		}
+		c = dial(version)
+		sendRaw(t, c, "1.1", strings.Replace(counting, `"stream":true`, `"max_tokens":4000`, 1))
+		eventually(t, "it runs", func() bool { return w.Server.Active() == 1 })
+		c.Close()
+		eventually(t, "it ends", func() bool { return w.Server.Active() == 0 })
+	}
+	web := &http.Client{Transport: &http.Transport{
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+	defer web.CloseIdleConnections()
+	if r, err := web.Get("https://" + l.Addr().String() + "/health"); err != nil || r.ProtoMajor != 2 {
+		t.Errorf("%v %v", r, err)
+	} else {
+		r.Body.Close()
+	}
+	if c, err := net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Error(err)
+	} else {
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		if b, _ := io.ReadAll(c); !strings.Contains(string(b), "speaks HTTPS") {
+			t.Errorf("%s", b)
+		}
+		c.Close()
 	}
 	held(t, w)
 }
