@@ -641,3 +641,35 @@ func TestErrorsSayThingsOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestToolsAndCallsMustFit: tools and calls that no context holds are refused before a prompt is made of them, which
+// would take minutes and gigabytes for a body of 32 MiB. What a template may leave out of JSON does not count.
+func TestToolsAndCallsMustFit(t *testing.T) {
+	w := servertest.New(t, servertest.Options{Script: func(string) string { return "ok" }})
+	const n = 4 << 20
+	text := strings.Repeat("x", n)
+	with := func(c chat.Call) []chat.Message {
+		return []chat.Message{
+			chat.Text(chat.User, "x"),
+			{Role: chat.Assistant, Calls: []chat.Call{c}},
+			{Role: chat.ToolRole, CallID: "1", Parts: []chat.Part{{Text: "3"}}},
+		}
+	}
+	for name, r := range map[string]*chat.Request{
+		"description": {Messages: user("x"), Tools: []chat.Tool{{Name: "add", Description: text}}},
+		"parameters": {
+			Messages: user("x"),
+			Tools:    []chat.Tool{{Name: "add", Parameters: []byte(`{"type":"object","description":"` + text + `"}`)}},
+		},
+		"arguments": {Messages: with(chat.Call{ID: "1", Name: "add", Arguments: `{"a":"` + text + `"}`}), Tools: []chat.Tool{{Name: "add"}}},
+	} {
+		var e *chat.Error
+		if _, err := w.Chat.Run(t.Context(), r); !errors.As(err, &e) || e.Kind != chat.PromptTooLong || !e.AtLeast {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	blank := []byte(`{"type":"object",` + strings.Repeat(" ", n) + `"description":"` + strings.Repeat(`\u0061`, 100) + `"}`)
+	if _, _, _, _, done := run(t, w, &chat.Request{Messages: user("x"), Tools: []chat.Tool{{Name: "add", Parameters: blank}}}); done.Err != nil {
+		t.Error(done.Err)
+	}
+}

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -510,9 +511,39 @@ func (m *Model) mayFit(r *Request, messages []Message) error {
 		for j := range messages[i].Parts {
 			add(messages[i].Parts[j].Text)
 		}
+		for j := range messages[i].Calls {
+			add(messages[i].Calls[j].Name)
+			n += jsonStands(messages[i].Calls[j].Arguments)
+		}
+	}
+	if r.Choice.Mode != ToolsNone {
+		for i := range r.Tools {
+			add(r.Tools[i].Name, r.Tools[i].Description)
+			n += jsonStands(r.Tools[i].Parameters)
+		}
 	}
 	if capacity := m.Engine.Capacity(); n/m.longest > capacity {
 		return &Error{Kind: PromptTooLong, Tokens: n / m.longest, AtLeast: true, Context: capacity}
 	}
 	return nil
+}
+
+// jsonStands counts the bytes that a JSON text has at least where a template writes it in another way: without white
+// space and with escapes of one byte.
+func jsonStands[T string | []byte | json.RawMessage](text T) int {
+	n, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			inString = !inString
+		case c == '\\' && inString:
+			if i++; i < len(text) && text[i] == 'u' {
+				i += 4
+			}
+		case !inString && (c == ' ' || c == '\n' || c == '\t' || c == '\r'):
+			continue
+		}
+		n++
+	}
+	return n
 }

@@ -194,3 +194,47 @@ func TestTemplatesLoseNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchingForTextsIsLinear: what is claimed is not looked through again, also where one text stands many times and
+// none follows the one before.
+func TestSearchingForTextsIsLinear(t *testing.T) {
+	const n = 20000
+	p := newPage(strings.Repeat("ab", n))
+	for i := range n {
+		if !p.find([]string{"b"}) || i%3 == 0 && !p.find([]string{"a"}) {
+			t.Fatalf("text %d is not found", i)
+		}
+	}
+	if p.find([]string{"b"}) {
+		t.Error("one that is claimed is found again")
+	}
+	if p.spent > 8*n || len(p.claimed) > 2*n {
+		t.Errorf("%d bytes were looked through, of %d", p.spent, 2*n)
+	}
+	p = newPage(strings.Repeat("f", n))
+	for range n {
+		if !p.has("f") {
+			t.Fatal("a name is not found")
+		}
+	}
+	if p.spent > 2*n {
+		t.Errorf("%d bytes were looked through for names", p.spent)
+	}
+}
+
+// TestScatteredTextsAreRefused: a search that would take long is given up, and says so.
+func TestScatteredTextsAreRefused(t *testing.T) {
+	p := newPage(strings.Repeat("x", 4<<20))
+	for i := range 1 + maxSearch>>22 {
+		if p.find([]string{strings.Repeat("y", i+1)}) {
+			t.Fatal("found")
+		}
+	}
+	p.find([]string{"z"})
+	if err := lost("user", "y", p); !errors.Is(err, ErrTooScattered) {
+		t.Error(err)
+	}
+	if before := p.spent; p.find([]string{"yz"}) || p.spent != before {
+		t.Error("it goes on")
+	}
+}
