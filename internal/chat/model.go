@@ -10,14 +10,15 @@ import (
 
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/model"
+	"github.com/baleenrun/baleen/internal/tokenizer"
 	"github.com/baleenrun/baleen/internal/toolfmt"
 )
 
 // A Model is a loaded model with what belongs to conversations: its formats of prompts, calls and reasoning.
 type Model struct {
 	*model.Model
-	longest int // bytes of text that a token can stand for at most; 0: not known
-	vars    []chattmpl.KV
+	floor *tokenizer.Floor // how many tokens texts have at least; nil: not known
+	vars  []chattmpl.KV
 
 	own         promptFormat // of the model's own template
 	constraints constraints
@@ -42,7 +43,7 @@ func Open(ctx context.Context, path string, o model.Options) (*Model, error) {
 		return nil, err
 	}
 	c := &Model{Model: m, other: map[string]promptFormat{}}
-	c.longest = c.Tokenizer.Longest()
+	c.floor = c.Tokenizer.Floor()
 	c.vars = c.templateVariables()
 	c.own = c.newPromptFormat(m.Info.ChatTemplate)
 	return c, nil

@@ -490,50 +490,49 @@ func (r *Request) check() error {
 	return nil
 }
 
-// mayFit refuses a request whose text is longer than a context's tokens can stand for, before it is rendered and
-// encoded: that would take memory and time many times that of a prompt that fits.
+// mayFit refuses a request whose text is more than a context's tokens can stand for, before it is rendered and
+// encoded: that would take memory and time many times that of a prompt that fits. Of what templates may leave out, as
+// the reasoning in earlier answers, less is counted.
 func (m *Model) mayFit(r *Request, messages []Message) error {
-	if m.longest == 0 {
+	f := m.floor
+	if f == nil {
 		return nil
 	}
-	n := 0
-	add := func(texts ...string) {
-		for _, t := range texts {
-			n += m.Tokenizer.Standing(t)
-		}
-	}
-	add(r.Prompt, r.Suffix, r.Middle)
+	n := f.Of(r.Prompt) + f.Of(r.Suffix) + f.Of(r.Middle)
 	for i := range r.Files {
-		add(r.Files[i].Name, r.Files[i].Text)
+		n += f.Of(r.Files[i].Name) + f.Of(r.Files[i].Text)
 	}
 	for i := range messages {
-		add(messages[i].Reasoning)
+		count := f.Rewritten
+		if messages[i].Role == Assistant {
+			count = f.Least
+		}
+		n += f.Least(messages[i].Reasoning)
 		for j := range messages[i].Parts {
-			add(messages[i].Parts[j].Text)
+			n += count(messages[i].Parts[j].Text)
 		}
 		for j := range messages[i].Calls {
-			add(messages[i].Calls[j].Name)
-			n += jsonStands(messages[i].Calls[j].Arguments)
+			n += f.Rewritten(messages[i].Calls[j].Name) + leastOfJSON(f, messages[i].Calls[j].Arguments)
 		}
 	}
 	if r.Choice.Mode != ToolsNone {
 		for i := range r.Tools {
-			add(r.Tools[i].Name, r.Tools[i].Description)
-			n += jsonStands(r.Tools[i].Parameters)
+			n += f.Rewritten(r.Tools[i].Name) + f.Rewritten(r.Tools[i].Description) + leastOfJSON(f, r.Tools[i].Parameters)
 		}
 	}
-	if capacity := m.Engine.Capacity(); n/m.longest > capacity {
-		return &Error{Kind: PromptTooLong, Tokens: n / m.longest, AtLeast: true, Context: capacity}
+	if tokens, capacity := f.Tokens(n), m.Engine.Capacity(); tokens > capacity {
+		return &Error{Kind: PromptTooLong, Tokens: tokens, AtLeast: true, Context: capacity}
 	}
 	return nil
 }
 
-// jsonStands counts the bytes that a JSON text has at least where a template writes it in another way: without white
-// space and with escapes of one byte.
-func jsonStands[T string | []byte | json.RawMessage](text T) int {
-	n, inString := 0, false
+// leastOfJSON is what a JSON text takes at least where a template writes it in another way: without white space, and
+// with other escapes.
+func leastOfJSON[T string | json.RawMessage](f *tokenizer.Floor, text T) (n uint64) {
+	inString := false
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
+		c := text[i]
+		switch {
 		case c == '"':
 			inString = !inString
 		case c == '\\' && inString:
@@ -543,7 +542,11 @@ func jsonStands[T string | []byte | json.RawMessage](text T) int {
 		case !inString && (c == ' ' || c == '\n' || c == '\t' || c == '\r'):
 			continue
 		}
-		n++
+		if i+1 < len(text) && text[i+1] >= 0x80 {
+			n += f.Least(string(text[i:i+1]))
+			continue
+		}
+		n += f.Byte(c)
 	}
 	return n
 }
