@@ -543,7 +543,7 @@ func leastOfJSON[T string | json.RawMessage](f *tokenizer.Floor, text T) (n uint
 			continue
 		}
 		if i+1 < len(text) && text[i+1] >= 0x80 {
-			n += f.Least(string(text[i:i+1]))
+			n += f.Least(string(text[i : i+1]))
 			continue
 		}
 		n += f.Byte(c)
