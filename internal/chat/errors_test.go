@@ -29,3 +29,20 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Error(m)
 	}
 }
+
+// TestHalvesInJSON: JSON texts that come inside of a request, as a library's do, are refused by name where they have half
+// of a surrogate pair, which a template would be shown as another character.
+func TestHalvesInJSON(t *testing.T) {
+	half := `{"a":"\ud83d"}`
+	for field, r := range map[string]*Request{
+		"tools[0]": {Messages: []Message{Text(User, "x")}, Tools: []Tool{{Name: "f", Parameters: []byte(half)}}},
+		"messages[1].tool_calls[0]": {Messages: []Message{
+			Text(User, "x"), {Role: Assistant, Calls: []Call{{ID: "1", Name: "f", Arguments: half}}},
+		}},
+	} {
+		var e *Error
+		if err := r.check(); !errors.As(err, &e) || e.Field != field || e.Kind != Invalid {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -487,7 +487,7 @@ func (r *Request) check() error {
 	if !r.Raw && len(r.Messages) == 0 {
 		return Invalidf("messages", "there are no messages")
 	}
-	return nil
+	return r.checkSurrogates()
 }
 
 // mayFit refuses a request whose text is more than a context's tokens can stand for, before it is rendered and

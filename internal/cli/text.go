@@ -12,11 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/chattmpl"
 	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/tokenizer"
@@ -196,32 +196,8 @@ func (a *app) tokenizeLines(ctx context.Context, tok *tokenizer.Tokenizer, o tok
 // wellFormed reports whether a JSON string is Unicode text. The decoder puts U+FFFD where it is not, and the ids would
 // be those of another text than the one that was asked about.
 func wellFormed(line []byte) bool {
-	if !utf8.Valid(line) {
-		return false
-	}
-	unit := func(i int) rune { // of \uXXXX at i
-		if i+6 > len(line) || line[i] != '\\' || line[i+1] != 'u' {
-			return 0
-		}
-		n, err := strconv.ParseUint(string(line[i+2:i+6]), 16, 16)
-		if err != nil {
-			return 0
-		}
-		return rune(n)
-	}
-	for i := 0; i < len(line); i++ {
-		if line[i] != '\\' {
-			continue
-		}
-		if r := unit(i); utf16.IsSurrogate(r) {
-			if utf16.DecodeRune(r, unit(i+6)) == utf8.RuneError {
-				return false
-			}
-			i += 6
-		}
-		i++ // what is escaped begins nothing
-	}
-	return true
+	at, _ := chat.LoneSurrogate(line)
+	return utf8.Valid(line) && at < 0
 }
 
 func (a *app) detokenizeCommand() *cobra.Command {

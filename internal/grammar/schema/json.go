@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -45,10 +46,14 @@ func (v *value) get(key string) *value {
 
 const maxNesting = 500
 
+// elementMark begins what stands for an element of an array in a parser's path.
+const elementMark = "\x00"
+
 type jsonParser struct {
 	in    string
 	at    int
 	depth int
+	path  []string // to the value that is being read: keys, and numbers of elements behind elementMark
 }
 
 func parseJSON(doc []byte) (*value, error) {
@@ -171,16 +176,36 @@ func (p *jsonParser) escape(b *strings.Builder) error {
 	if !ok {
 		return p.errorf("unknown escape")
 	}
-	if r >= 0xD800 && r < 0xDC00 {
-		at := p.at
-		if lo, ok := unit(); ok && lo >= 0xDC00 && lo < 0xE000 {
-			r = 0x10000 + (r-0xD800)<<10 + (lo - 0xDC00)
-		} else {
-			p.at = at
+	if utf16.IsSurrogate(r) {
+		lo, _ := unit()
+		pair := utf16.DecodeRune(r, lo)
+		if pair == utf8.RuneError {
+			return p.half(r)
 		}
+		r = pair
 	}
 	b.WriteRune(r)
 	return nil
+}
+
+// half is the error of a string with half of a surrogate pair: no text has it, and what stands in its place elsewhere,
+// U+FFFD, is another string.
+func (p *jsonParser) half(r rune) error {
+	e := &Error{
+		Keyword: "schema",
+		Reason:  fmt.Sprintf(`\u%04x is half of a surrogate pair, which stands for no character`, r),
+		Invalid: true,
+	}
+	for i := len(p.path) - 1; i >= 0; i-- {
+		if !strings.HasPrefix(p.path[i], elementMark) {
+			e.Keyword = p.path[i]
+			for _, key := range p.path[:i] {
+				e.Path += "/" + strings.NewReplacer(elementMark, "", "~", "~0", "/", "~1").Replace(key)
+			}
+			break
+		}
+	}
+	return e
 }
 
 func (p *jsonParser) array() (*value, error) {
@@ -191,7 +216,9 @@ func (p *jsonParser) array() (*value, error) {
 		return v, nil
 	}
 	for {
+		p.path = append(p.path, elementMark+strconv.Itoa(len(v.items)))
 		item, err := p.value()
+		p.path = p.path[:len(p.path)-1]
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +264,9 @@ func (p *jsonParser) object() (*value, error) {
 			return nil, p.errorf("no colon")
 		}
 		p.at++
+		p.path = append(p.path, key)
 		item, err := p.value()
+		p.path = p.path[:len(p.path)-1]
 		if err != nil {
 			return nil, err
 		}

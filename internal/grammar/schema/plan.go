@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/baleenrun/baleen/internal/grammar/regular"
@@ -78,6 +79,10 @@ func (o *Object) Keys() *regular.DFA {
 // Compile reads a schema. Its error is an *Error wherever a keyword is the reason.
 func Compile(doc []byte) (*Schema, error) {
 	root, err := parseJSON(doc)
+	var half *Error
+	if errors.As(err, &half) {
+		return nil, half
+	}
 	if err != nil {
 		return nil, &Error{Keyword: "schema", Reason: err.Error(), Invalid: true}
 	}

@@ -94,3 +94,25 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+// TestHalvesOfCharactersInSchemas: half of a surrogate pair is no text; it is refused by keyword and path instead of being
+// taken for U+FFFD.
+func TestHalvesOfCharactersInSchemas(t *testing.T) {
+	for _, c := range []struct{ schema, keyword, path string }{
+		{`{"enum":["\ud800"]}`, "enum", ""},
+		{`{"properties":{"a/b":{"anyOf":[{"const":{"x":"\udc00\ud800"}}]}}}`, "x", "/properties/a~1b/anyOf/0/const"},
+		{`{"properties":{"\ud83d":{}}}`, "properties", ""},
+		{`{"properties":{"a":{"pattern":"\ud83dx"}}}`, "pattern", "/properties/a"},
+		{`{"enum":["\ud83d\ude00"]}`, "", ""},
+	} {
+		_, err := Compile([]byte(c.schema))
+		var e *Error
+		errors.As(err, &e)
+		if c.keyword == "" && err == nil {
+			continue
+		}
+		if e == nil || e.Keyword != c.keyword || e.Path != c.path || !e.Invalid {
+			t.Errorf("%s: %v, want %q at %q", c.schema, err, c.keyword, c.path)
+		}
+	}
+}

@@ -77,6 +77,9 @@ func (t *Table[T]) DecodeWithin(l Limits, body []byte, dst *T, notes *Notes) err
 	if body[0] != '{' {
 		return chat.Invalidf("", "the request body is %s, want a JSON object", kindOf(body))
 	}
+	if at, escape := chat.LoneSurrogate(body); at >= 0 {
+		return chat.HalfCharacter(pathTo(body, at), escape)
+	}
 	v := Value{Raw: body, notes: notes, limits: l}
 	members, err := v.members()
 	if err != nil {

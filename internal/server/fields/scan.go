@@ -228,3 +228,30 @@ func (v Value) Get(name string) (found Value, ok bool) {
 	})
 	return found, ok && !found.IsNull()
 }
+
+// pathTo is the path of the value inside raw that byte number at is in, such as "messages[1].content"; for one in a
+// name, that of the object.
+func pathTo(raw []byte, at int) (path string) {
+	for found := true; found; {
+		n := 0
+		found = false
+		each(raw, func(name, value []byte) bool {
+			from := cap(raw) - cap(value) // it is a part of raw
+			if found = at >= from && at < from+len(value); !found {
+				n++
+				return from <= at
+			}
+			switch {
+			case name == nil:
+				path += "[" + strconv.Itoa(n) + "]"
+			case path == "":
+				path = unquote(name)
+			default:
+				path += "." + unquote(name)
+			}
+			raw, at = value, at-from
+			return false
+		})
+	}
+	return path
+}

@@ -2,6 +2,7 @@ package fields
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -135,5 +136,34 @@ func TestManySmallThingsCostLittle(t *testing.T) {
 		}); n > 100 {
 			t.Errorf("%s: %v allocations for a body that is refused", field, n)
 		}
+	}
+}
+
+// TestHalvesOfCharacters: an escape that is half of a surrogate pair is refused by the field's path, wherever it stands;
+// decoders put U+FFFD in its place.
+func TestHalvesOfCharacters(t *testing.T) {
+	for _, c := range []struct{ body, path string }{
+		{`{"messages": [{"content": "a"}, {"content": "x\ud800"}]}`, "messages[1].content"},
+		{`{"stop": ["a", "\udc00\ud800"]}`, "stop[1]"},
+		{`{"a": {"b": {"c\uD83D": 1}}}`, "a.b"},
+		{`{"a": "\ud83dx"}`, "a"},
+		{`{"a": 1, "b": "\ud83d\u0041"}`, "b"},
+		{`{"\udfff": 1}`, ""},
+		{`{"a": "\ud83d\ude00 \\\\ud800 \\\" \\\\"}`, "-"},
+	} {
+		at, escape := chat.LoneSurrogate([]byte(c.body))
+		path := "-"
+		if at >= 0 {
+			path = pathTo([]byte(c.body), at)
+		}
+		if path != c.path {
+			t.Errorf("%s: %q at %d, path %q, want %q", c.body, escape, at, path, c.path)
+		}
+	}
+	var dst struct{}
+	var e *chat.Error
+	err := (&Table[struct{}]{Name: "x", IgnoreUnknown: true}).Decode([]byte(`{"a": ["\ud800"]}`), &dst)
+	if !errors.As(err, &e) || e.Kind != chat.Invalid || e.Field != "a[0]" || !strings.Contains(e.Error(), `\ud800 is half`) {
+		t.Errorf("%v", err)
 	}
 }
