@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -490,6 +489,10 @@ func (r *Request) check() error {
 	return r.checkSurrogates()
 }
 
+// countedBelow is the size of a request's texts below which they are encoded in any case, so that a refusal says how many
+// tokens there are.
+const countedBelow = 1 << 20
+
 // mayFit refuses a request whose text is more than a context's tokens can stand for, before it is rendered and
 // encoded: that would take memory and time many times that of a prompt that fits. Of what templates may leave out, as
 // the reasoning in earlier answers, less is counted.
@@ -498,29 +501,39 @@ func (m *Model) mayFit(r *Request, messages []Message) error {
 	if f == nil {
 		return nil
 	}
-	n := f.Of(r.Prompt) + f.Of(r.Suffix) + f.Of(r.Middle)
+	size, n := 0, uint64(0)
+	add := func(count func(string) uint64, texts ...string) {
+		for _, t := range texts {
+			size += len(t)
+			n += count(t)
+		}
+	}
+	inJSON := func(t string) uint64 { return leastOfJSON(f, t) }
+	add(f.Of, r.Prompt, r.Suffix, r.Middle)
 	for i := range r.Files {
-		n += f.Of(r.Files[i].Name) + f.Of(r.Files[i].Text)
+		add(f.Of, r.Files[i].Name, r.Files[i].Text)
 	}
 	for i := range messages {
 		count := f.Rewritten
 		if messages[i].Role == Assistant {
 			count = f.Least
 		}
-		n += f.Least(messages[i].Reasoning)
+		add(f.Least, messages[i].Reasoning)
 		for j := range messages[i].Parts {
-			n += count(messages[i].Parts[j].Text)
+			add(count, messages[i].Parts[j].Text)
 		}
 		for j := range messages[i].Calls {
-			n += f.Rewritten(messages[i].Calls[j].Name) + leastOfJSON(f, messages[i].Calls[j].Arguments)
+			add(f.Rewritten, messages[i].Calls[j].Name)
+			add(inJSON, messages[i].Calls[j].Arguments)
 		}
 	}
 	if r.Choice.Mode != ToolsNone {
 		for i := range r.Tools {
-			n += f.Rewritten(r.Tools[i].Name) + f.Rewritten(r.Tools[i].Description) + leastOfJSON(f, r.Tools[i].Parameters)
+			add(f.Rewritten, r.Tools[i].Name, r.Tools[i].Description)
+			add(inJSON, string(r.Tools[i].Parameters))
 		}
 	}
-	if tokens, capacity := f.Tokens(n), m.Engine.Capacity(); tokens > capacity {
+	if tokens, capacity := f.Tokens(n), m.Engine.Capacity(); tokens > capacity && size > countedBelow {
 		return &Error{Kind: PromptTooLong, Tokens: tokens, AtLeast: true, Context: capacity}
 	}
 	return nil
@@ -528,7 +541,7 @@ func (m *Model) mayFit(r *Request, messages []Message) error {
 
 // leastOfJSON is what a JSON text takes at least where a template writes it in another way: without white space, and
 // with other escapes.
-func leastOfJSON[T string | json.RawMessage](f *tokenizer.Floor, text T) (n uint64) {
+func leastOfJSON(f *tokenizer.Floor, text string) (n uint64) {
 	inString := false
 	for i := 0; i < len(text); i++ {
 		c := text[i]
