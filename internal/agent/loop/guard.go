@@ -1,0 +1,86 @@
+package loop
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/agent/event"
+	"github.com/baleenrun/baleen/internal/agent/model"
+	"github.com/baleenrun/baleen/internal/agent/tool"
+)
+
+// A guard notices a model that makes the same call and gets the same result again and again. The same call with another
+// result, such as tests that are run after each change, is work.
+type guard struct {
+	recent []seen // calls and their results, the latest last
+}
+
+// A seen call is one with its result, and the number of times that both came before among the recent ones.
+type seen struct {
+	sum   [sha256.Size]byte
+	times int
+}
+
+const (
+	guardMemory = 16 // calls that it looks back over
+	nudgeAt     = 3
+	askAt       = 5
+)
+
+// durations differ from run to run in results that are the same.
+var durations = regexp.MustCompile(`\d+(?:\.\d+)?\s*(?:ns|µs|us|ms|s|sec|seconds)\b`)
+
+// count notes a call with its result and returns how many times both came.
+func (g *guard) count(c model.Call, result string) int {
+	sum := sha256.Sum256([]byte(c.Name + "\x00" + canonical(c.Args) + "\x00" + durations.ReplaceAllString(result, "")))
+	n := 1
+	for i := len(g.recent) - 1; i >= 0; i-- {
+		if g.recent[i].sum == sum {
+			n = g.recent[i].times + 1
+			break
+		}
+	}
+	if g.recent = append(g.recent, seen{sum, n}); len(g.recent) > guardMemory {
+		g.recent = g.recent[1:]
+	}
+	return n
+}
+
+// guarded looks at the result of a call: at the third time the model is told, at the fifth somebody is asked.
+func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err error) (tool.Result, error) {
+	if err != nil {
+		return r, err
+	}
+	n := a.guard.count(c, r.Text)
+	switch {
+	case n < nudgeAt:
+		return r, nil
+	case n < askAt || n%askAt != 0:
+		r.Text += fmt.Sprintf("\n[You made this same call %d times, with the same result. It will not change. "+
+			"Do something else, or tell the user what is missing.]", n)
+		return r, nil
+	}
+	why := fmt.Sprintf("the model made the same call %d times, with the same result", n)
+	if e := a.emit(event.Note{Text: why}); e != nil {
+		return r, e
+	}
+	if a.o.Approve == nil {
+		return r, &overError{event.Looped}
+	}
+	ans, err := a.ask(ctx, Approval{Call: c, Reason: why + "; let it go on?", Loop: true})
+	switch {
+	case err != nil:
+		return r, err
+	case !ans.Allow:
+		return r, &overError{event.Looped}
+	case ans.Reason != "":
+		r.Text += "\n[The user says: " + ans.Reason + "]"
+	}
+	return r, nil
+}
+
+// patience is how long a tool may take to end when it was told to.
+func (a *Agent) patience() <-chan time.Time { return time.After(2 * time.Second) }

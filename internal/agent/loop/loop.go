@@ -1,0 +1,255 @@
+// Package loop is the agent: it lets a model work on what the user asked for, with tools, within permissions and
+// budgets. What happens comes out as events; who shows them, and who answers questions, is others' business. It knows no
+// screens and no protocols.
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/baleenrun/baleen/internal/agent/event"
+	"github.com/baleenrun/baleen/internal/agent/model"
+	"github.com/baleenrun/baleen/internal/agent/perm"
+	"github.com/baleenrun/baleen/internal/agent/prompt"
+	"github.com/baleenrun/baleen/internal/agent/store"
+	"github.com/baleenrun/baleen/internal/agent/tool"
+)
+
+// Options say what an agent works with. Model, Policy, Env and Log are required.
+type Options struct {
+	Model  model.Model
+	Policy *perm.Policy
+	Env    *tool.Env
+	Core   []tool.Tool // offered from the start
+	Others []tool.Tool // behind more_tools
+	// More makes more_tools of the tools behind it; nil: tool.More.
+	More func(...tool.Tool) tool.Tool
+	Log  *store.Log
+
+	// Emit is told of all that happens, in order, by one goroutine at a time; nil: nobody looks.
+	Emit func(event.Event)
+	// Approve answers whether a call may run; nil: there is nobody to ask, and such calls are denied. It should end when
+	// ctx does, and is not waited for after that.
+	Approve func(ctx context.Context, q Approval) Answer
+	// Checkpoints keep the workspace as it was; nil: there are none.
+	Checkpoints Checkpoints
+
+	// First returns what stands before the first message: the facts of the day, and instructions. nil: nothing.
+	First func() string
+	// Instructions finds what files say for agents, when work reaches their folders; nil: nothing.
+	Instructions *prompt.Reader
+
+	Budget Budget
+	Titles bool // give the session a title, by a request of its own, when the first message is answered
+	Now    func() time.Time
+}
+
+// A Budget bounds the work on one message. What is 0 is not bounded, but for Turns.
+type Budget struct {
+	Turns  int           // requests to the model; 0: 100
+	Tokens int           // computed for prompts and answers
+	Time   time.Duration // wall clock, questions to the user included
+}
+
+const defaultTurns = 100
+
+// An Approval asks whether a call may run.
+type Approval struct {
+	Call    model.Call
+	Effect  perm.Effect
+	Reason  string // why it is asked
+	Pattern string // what Always would allow from now on; "": nothing
+	Loop    bool   // not for its effect: the model makes the same call again and again
+}
+
+// An Answer to an Approval.
+type Answer struct {
+	Allow  bool
+	Always bool   // and everything else that the Pattern says
+	Reason string // of a denial: what the model is told
+}
+
+// Checkpoints keep states of the workspace.
+type Checkpoints interface {
+	// Take keeps the workspace as it is now and returns an id for it.
+	Take(ctx context.Context) (id string, err error)
+}
+
+// An Agent works on one session. Its methods are for one goroutine at a time, but for Steer and SetMode.
+type Agent struct {
+	o       Options
+	tools   []tool.Tool
+	specs   []model.ToolSpec
+	system  string
+	session model.Session
+	window  int
+
+	id    string // of a subtask: the call that began it
+	depth int
+
+	begun   bool   // the first message was said
+	request string // what the user said last
+	title   string
+	turns   int // of the whole session
+	sum     event.Counts
+	changed map[string]bool // files, of the work on the last message
+	guard   guard
+	notes   []string // for the model, with the next message
+
+	mu     sync.Mutex // guards queued and notes
+	queued []string
+
+	out *sync.Mutex // of all agents of a session: one event at a time is handed out
+}
+
+// New begins a session. The log has its Session event already; see Begin for what belongs into it.
+func New(o Options) *Agent {
+	a := newAgent(o)
+	a.session = o.Model.Open(model.Spec{System: a.system, Tools: a.specs})
+	return a
+}
+
+// Begin returns the event with which a session's log begins.
+func Begin(o Options) event.Session {
+	i := o.Model.Info()
+	return event.Session{
+		Model: i.Name, Digest: i.Digest, Root: o.Env.Root, Mode: o.Policy.Mode().String(), Context: i.Window,
+		Prompt: prompt.System(i.Parameters),
+	}
+}
+
+func newAgent(o Options) *Agent {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.More == nil {
+		o.More = tool.More
+	}
+	i := o.Model.Info()
+	a := &Agent{o: o, system: prompt.System(i.Parameters), window: i.Window, out: &sync.Mutex{}, changed: map[string]bool{}}
+	a.tools = slices.Clone(o.Core)
+	if more := o.More(append(slices.Clone(o.Others), &task{a})...); more != nil {
+		a.tools = append(a.tools, more)
+	}
+	for _, t := range a.tools {
+		s := t.Spec()
+		a.specs = append(a.specs, model.ToolSpec{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
+	}
+	if o.Env.Todos == nil {
+		o.Env.Todos = func(ts []tool.Todo) {
+			var t event.Todo
+			for _, x := range ts {
+				t.Items = append(t.Items, event.TodoItem{Text: x.Text, State: x.State})
+			}
+			_ = a.emit(t)
+		}
+	}
+	return a
+}
+
+// Prompt returns the system prompt and the tools, as the model is told of them.
+func (a *Agent) Prompt() (system string, tools []model.ToolSpec) { return a.system, a.specs }
+
+// Title returns what the session is about; "": nobody has said.
+func (a *Agent) Title() string { return a.title }
+
+// Sum returns what the session has taken so far.
+func (a *Agent) Sum() event.Counts { return a.sum }
+
+// Messages returns the conversation.
+func (a *Agent) Messages() []model.Message { return a.session.Messages() }
+
+// Steer says something while the agent works: the model sees it with its next turn.
+func (a *Agent) Steer(text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.queued = append(a.queued, text)
+}
+
+func (a *Agent) steered() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.queued
+	a.queued = nil
+	return q
+}
+
+// SetMode changes what is done without asking. The model is told of it with the next message.
+func (a *Agent) SetMode(m perm.Mode) {
+	a.o.Policy.SetMode(m)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.notes = append(a.notes, modeNote(m))
+}
+
+// modeNote tells the model of a mode.
+func modeNote(m perm.Mode) string {
+	if m == perm.ModePlan {
+		return "Mode: plan. Change nothing and run nothing that changes anything: read, and answer with a plan."
+	}
+	return "Mode: " + m.String() + ". You may change files again."
+}
+
+// ErrLog is returned, wrapped, when the session's log cannot be written: nothing goes on that would not be kept.
+var ErrLog = errors.New("the session's log")
+
+// emit logs what happened and hands it out.
+func (a *Agent) emit(b event.Body) error {
+	a.out.Lock()
+	defer a.out.Unlock()
+	e, err := a.o.Log.Append(a.id, b)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrLog, err)
+	}
+	if a.o.Emit != nil {
+		a.o.Emit(e)
+	}
+	return nil
+}
+
+// say makes a message part of the conversation, when it is on disk.
+func (a *Agent) say(m model.Message, note bool) error {
+	err := a.emit(event.Message{
+		Role: m.Role, Text: m.Text, Call: m.CallID, Name: m.Name, Failed: m.Failed, Note: note,
+	})
+	if err == nil {
+		a.session.Append(m)
+	}
+	return err
+}
+
+// find returns the tool of a name.
+func (a *Agent) find(name string) tool.Tool {
+	for _, t := range a.tools {
+		if t.Spec().Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+func (a *Agent) toolNames() []string {
+	var out []string
+	for _, t := range a.tools {
+		out = append(out, t.Spec().Name)
+	}
+	return out
+}
+
+// canonical writes JSON without spaces and with the members of objects in order, so that equal arguments are equal texts.
+func canonical(args string) string {
+	var v any
+	if json.Unmarshal([]byte(args), &v) != nil {
+		return args
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return args
+	}
+	return string(b)
+}
