@@ -4,7 +4,11 @@ package main
 import (
 	"os"
 
+	"github.com/baleenrun/baleen/internal/agent/sandbox"
 	"github.com/baleenrun/baleen/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], cli.System())) }
+func main() {
+	sandbox.Helper() // does not return where this process is to hold a command
+	os.Exit(cli.Main(os.Args[1:], cli.System()))
+}

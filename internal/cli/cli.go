@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/baleenrun/baleen/internal/agent/headless"
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/fetch"
 	"github.com/baleenrun/baleen/internal/nearest"
@@ -86,6 +87,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitOver   = 3   // the agent was stopped by a budget, or since it repeated itself
 	exitSignal = 130 // 128 + SIGINT, as shells have it
 )
 
@@ -151,6 +153,9 @@ func Main(args []string, sys IO) (status int) {
 		fmt.Fprintf(sys.Err, "baleen: %s\n", oneLine(err))
 		fmt.Fprintf(sys.Err, "Try: %s --help\n", cmd.CommandPath())
 		return exitUsage
+	case errors.Is(err, headless.ErrStopped):
+		fmt.Fprintln(sys.Err, "baleen:", oneLine(err))
+		return exitOver
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		if msg := err.Error(); msg != context.Canceled.Error() {
 			fmt.Fprintln(sys.Err, "baleen:", strings.TrimSuffix(oneLine(err), ": "+context.Canceled.Error()))
@@ -275,6 +280,7 @@ func (a *app) rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Models that answer:", []*cobra.Command{a.runCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand()}},
+		{"Work on files:", []*cobra.Command{a.codeCommand(), a.sessionsCommand()}},
 		{"Models on this machine:", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.createCommand(), a.cpCommand(), a.rmCommand()}},
 		{"What a model reads:", []*cobra.Command{a.templateCommand(), a.tokenizeCommand(), a.detokenizeCommand(), a.grammarCommand()}},
 		{"Measurements:", []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.evalCommand(), a.verifyCommand(), a.synthCommand()}},

@@ -89,11 +89,11 @@ func TestFirst(t *testing.T) {
 
 func TestGit(t *testing.T) {
 	for in, want := range map[string]string{
-		"## main...origin/main\n":                         "branch main, clean",
-		"## No commits yet on main\n?? a.go\n":            "branch main, changed: ?? a.go",
-		"## x\n M a\nA  b\n":                              "branch x, changed:  M a, A  b",
-		"fatal: not a git repository":                     "",
-		"":                                                "",
+		"## main...origin/main\n":              "branch main, clean",
+		"## No commits yet on main\n?? a.go\n": "branch main, changed: ?? a.go",
+		"## x\n M a\nA  b\n":                   "branch x, changed:  M a, A  b",
+		"fatal: not a git repository":          "",
+		"":                                     "",
 		"## x\n" + strings.Repeat(" M file\n", 11) + "\n": "branch x, 11 changed: " + strings.Repeat(" M file, ", 9) + " M file …",
 	} {
 		if got := Git(in); got != want {
