@@ -72,7 +72,7 @@ const codeExample = `  baleen code -p "The test in parse_test.go fails. Mend par
   baleen code -p "Explain how sessions are kept" --mode plan
   git diff | baleen code -p "Review this" --mode plan --output-format json
   baleen code --continue -p "Now add a flag for it"
-  baleen code -p "Fix the build" --endpoint http://gpu:8000/v1 -m qwen3-coder-30b`
+  baleen code -p "Fix the build" --endpoint http://gpu:8000/v1 -m qwen3-coder`
 
 func (a *app) codeCommand() *cobra.Command {
 	f := &codeFlags{}
