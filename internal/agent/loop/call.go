@@ -153,7 +153,8 @@ func (a *Agent) perform(ctx context.Context, t tool.Tool, c model.Call) (tool.Re
 		defer func() {
 			if p := recover(); p != nil {
 				done <- outcome{
-					tool.Result{Text: fmt.Sprintf("the tool failed: %v", p), IsError: true}, nil,
+					tool.Result{Text: fmt.Sprintf("the tool failed: %v", p), IsError: true},
+					nil,
 					fmt.Sprintf("internal error in the tool %s: %v; please report it\n%s", c.Name, p, debug.Stack()),
 				}
 			}
