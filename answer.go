@@ -3,6 +3,7 @@ package baleen
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -106,6 +107,9 @@ func (a Answer) Message() Message {
 // Collect runs a request to its end. With an error it returns what came before it.
 func Collect(chunks iter.Seq2[Chunk, error]) (Answer, error) {
 	var a Answer
+	if chunks == nil {
+		return a, wrong("chunks", "there is nothing to collect: want what Chat, Generate or Send gave")
+	}
 	for c, err := range chunks {
 		a.take(c)
 		if err != nil {
@@ -141,6 +145,10 @@ func Text(chunks iter.Seq2[Chunk, error]) (string, error) {
 // ended or was left.
 func (m *Model) run(ctx context.Context, r *chat.Request, said *[]int32, yield func(Chunk, error) bool) {
 	fail := func(err error) { yield(Chunk{Finish: FinishError}, public(err)) }
+	if err := errors.Join(m.usable(), checkContext(ctx)); err != nil {
+		fail(err)
+		return
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	leave, err := m.uses.enter(cancel)

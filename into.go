@@ -40,6 +40,9 @@ func Into[T any](ctx context.Context, m *Model, messages []Message, params *Para
 	if params != nil {
 		p = *params
 	}
+	if err := m.usable(); err != nil {
+		return none, err
+	}
 	if len(p.Tools) > 0 {
 		return none, wrong("tools", "an answer that is to be a value has no calls: leave them out")
 	}

@@ -26,6 +26,9 @@ type Model struct {
 // Runtime keeps it loaded for Options.KeepAlive. The body of a loop over an answer is not interrupted; its
 // request's memory is given back when the loop goes on. Further calls do nothing.
 func (m *Model) Close() error {
+	if err := m.usable(); err != nil {
+		return err
+	}
 	m.shut()
 	if m.only != nil {
 		return m.only.Close()
@@ -57,7 +60,12 @@ type Info struct {
 }
 
 // Info describes the model.
-func (m *Model) Info() Info { return m.info }
+func (m *Model) Info() Info {
+	if m == nil {
+		return Info{}
+	}
+	return m.info
+}
 
 func describe(m *chat.Model) Info {
 	i := m.Info
@@ -71,6 +79,9 @@ func describe(m *chat.Model) Info {
 
 // Defaults returns how tokens are chosen where a request does not say so, and who says that.
 func (m *Model) Defaults() (p Params, source string) {
+	if m.usable() != nil {
+		return Params{}, ""
+	}
 	s, source := m.m.Sampling()
 	own := m.spec.Sampling
 	pick := func(a, b *float32) *float64 {
@@ -99,6 +110,9 @@ func (m *Model) Defaults() (p Params, source string) {
 // text. A text on which the tokenizer's regular expression backtracks without end is an error, and so is what is no
 // UTF-8.
 func (m *Model) Tokenize(text string) ([]int32, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
 	if err := isText("text", text); err != nil {
 		return nil, err
 	}
@@ -108,6 +122,9 @@ func (m *Model) Tokenize(text string) ([]int32, error) {
 
 // Detokenize returns the text of token ids, control tokens included. Ids that the model does not have are an error.
 func (m *Model) Detokenize(ids []int32) (string, error) {
+	if err := m.usable(); err != nil {
+		return "", err
+	}
 	for i, id := range ids {
 		if id < 0 || int(id) >= m.info.Vocabulary {
 			return "", wrong("ids", "token %d at position %d: the model has %d", id, i, m.info.Vocabulary)
@@ -127,6 +144,9 @@ func (m *Model) Count(text string) (int, error) {
 func (m *Model) Prompt(ctx context.Context, messages []Message, params *Params) (text string, ids []int32, err error) {
 	r, err := m.conversation(messages, params)
 	if err != nil {
+		return "", nil, err
+	}
+	if err := checkContext(ctx); err != nil {
 		return "", nil, err
 	}
 	r.Model, r.On = m.spec.Name, m.lease
@@ -212,6 +232,9 @@ func (m *Model) Chat(ctx context.Context, messages []Message, params *Params) it
 func (m *Model) conversation(messages []Message, params *Params) (*chat.Request, error) {
 	r, err := params.request()
 	if err != nil {
+		return nil, err
+	}
+	if err := m.usable(); err != nil {
 		return nil, err
 	}
 	if !m.info.Chat {

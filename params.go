@@ -93,17 +93,21 @@ type Params struct {
 	CacheSalt string `json:"cache_salt,omitempty"`
 }
 
-// An Effort says how much a model is to reason. Models whose templates know efforts are told; others get a bound of
-// tokens.
+// An Effort says how much a model is to reason, in the words of all vendors' APIs. Models whose templates know efforts
+// are told low, medium or high, whichever is nearest. Others reason as far as the number of tokens beside each effort;
+// models that never reason answer as they are.
 type Effort string
 
-// Efforts.
+// Efforts, from least to most.
 const (
-	EffortNone   Effort = "none"
-	EffortLow    Effort = "low"
-	EffortMedium Effort = "medium"
-	EffortHigh   Effort = "high"
-	EffortMax    Effort = "max"
+	EffortNone    Effort = "none"    // no reasoning; "low" where a template knows efforts and not how to do without
+	EffortMinimal Effort = "minimal" // as EffortNone
+	EffortLow     Effort = "low"     // 1,024 tokens
+	EffortMedium  Effort = "medium"  // 8,192 tokens
+	EffortHigh    Effort = "high"    // 24,576 tokens
+	EffortXHigh   Effort = "xhigh"   // no bound; "high" where a template knows efforts
+	EffortMax     Effort = "max"     // as EffortXHigh
+	EffortUltra   Effort = "ultra"   // as EffortXHigh
 )
 
 // maxLogProbs bounds Params.TopLogProbs.

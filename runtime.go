@@ -168,6 +168,12 @@ func (r *Runtime) Open(ctx context.Context, nameOrPath string) (*Model, error) {
 }
 
 func (r *Runtime) alive(ctx context.Context) error {
+	if err := r.usable(); err != nil {
+		return err
+	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -332,6 +338,9 @@ type Stored struct {
 // List returns the models on this machine: Baleen's own, and those of Ollama, the Hugging Face cache and LM Studio,
 // which run in place.
 func (r *Runtime) List() ([]Stored, error) {
+	if err := r.usable(); err != nil {
+		return nil, err
+	}
 	all, err := r.store.List()
 	if err != nil {
 		return nil, public(err)
@@ -380,6 +389,9 @@ func (r *Runtime) Pull(ctx context.Context, name string) (path string, err error
 // Remove removes a model of Baleen's own store and returns the bytes that this frees. One that is open, that
 // another model was made of, or that belongs to another program is not removed.
 func (r *Runtime) Remove(name string) (freed int64, err error) {
+	if err := r.usable(); err != nil {
+		return 0, err
+	}
 	m, ok := r.store.Find(name)
 	if !ok {
 		return 0, &UnknownModelError{Name: name}
@@ -413,6 +425,9 @@ type Loaded struct {
 
 // Loaded returns the models in memory, the last used first.
 func (r *Runtime) Loaded() []Loaded {
+	if r.usable() != nil {
+		return nil
+	}
 	var out []Loaded
 	for _, s := range r.pool.Loaded(nil) {
 		out = append(out, Loaded{Path: s.Key, Memory: s.Bytes, Users: s.Leases, Loading: s.Loading, Expires: s.Expires})
@@ -421,7 +436,12 @@ func (r *Runtime) Loaded() []Loaded {
 }
 
 // Memory returns the bytes that models take, and those that they may take together; limit 0: no bound is known.
-func (r *Runtime) Memory() (used, limit int64) { return r.pool.Used() }
+func (r *Runtime) Memory() (used, limit int64) {
+	if r.usable() != nil {
+		return 0, 0
+	}
+	return r.pool.Used()
+}
 
 // lastWords is how long answers of an http.Handler may take to end when the Runtime is closed.
 const lastWords = 5 * time.Second
@@ -429,6 +449,9 @@ const lastWords = 5 * time.Second
 // Close closes the models, ends what handlers answer with an error in each one's own shape, and gives the memory
 // back. Further calls do nothing.
 func (r *Runtime) Close() error {
+	if err := r.usable(); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()

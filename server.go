@@ -46,6 +46,9 @@ type ServerOptions struct {
 //
 // It sets deadlines for reading and writing by itself. Close of the Runtime ends it.
 func (r *Runtime) Handler(o ServerOptions) (http.Handler, error) {
+	if err := r.usable(); err != nil {
+		return nil, err
+	}
 	for _, k := range o.Keys {
 		if len(k) < 8 {
 			return nil, wrong("ServerOptions.Keys", "a key of %d characters is too short: want at least 8", len(k))

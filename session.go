@@ -36,6 +36,9 @@ func (m *Model) NewSession(system string) *Session {
 
 // NewSessionFrom goes on with a conversation that there was. Its messages are checked, and copied.
 func (m *Model) NewSessionFrom(messages []Message) (*Session, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
 	if _, err := conversation(messages); err != nil {
 		return nil, err
 	}
@@ -57,6 +60,10 @@ func (s *Session) Send(ctx context.Context, text string, params *Params) iter.Se
 // is.
 func (s *Session) SendMessages(ctx context.Context, messages []Message, params *Params) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
+		if err := errors.Join(s.usable(), checkContext(ctx)); err != nil {
+			yield(Chunk{Finish: FinishError}, public(err))
+			return
+		}
 		if !s.busy.CompareAndSwap(false, true) {
 			yield(Chunk{Finish: FinishError}, ErrBusy)
 			return
@@ -225,6 +232,12 @@ func (t *turn) makeRoom(ctx context.Context) bool {
 // message of the user's with all that follows up to the next. params, which may be nil, should be those of Send, since
 // tools take room too. free is from 0 to less than the context, else the error is a *ParamError.
 func (s *Session) Trim(ctx context.Context, free int, params *Params) (dropped []Message, err error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	if !s.busy.CompareAndSwap(false, true) {
 		return nil, ErrBusy
 	}
@@ -291,13 +304,26 @@ func (m *Model) trim(
 }
 
 // Messages returns the conversation so far.
-func (s *Session) Messages() []Message { return slices.Clone(s.messages) }
+func (s *Session) Messages() []Message {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.messages)
+}
 
 // Usage returns what the last complete answer took, and the sum over all of them.
-func (s *Session) Usage() (last, total Usage) { return s.last, s.total }
+func (s *Session) Usage() (last, total Usage) {
+	if s == nil {
+		return Usage{}, Usage{}
+	}
+	return s.last, s.total
+}
 
 // Count returns the number of tokens that the conversation takes now; params as for Trim.
 func (s *Session) Count(ctx context.Context, params *Params) (int, error) {
+	if err := s.usable(); err != nil {
+		return 0, err
+	}
 	return s.model.CountChat(ctx, s.messages, params)
 }
 
@@ -316,12 +342,24 @@ const maxSession = 1 << 30
 
 // Save writes the conversation as one JSON object.
 func (s *Session) Save(w io.Writer) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if w == nil {
+		return wrong("w", "it is nil: there is nothing to write to")
+	}
 	return json.NewEncoder(w).Encode(savedSession{1, s.model.info.Name, s.messages, s.said, s.last, s.total})
 }
 
 // LoadSession reads what Save wrote, to the end of r. Another model than the one that it was saved with may go on
 // with it.
 func (m *Model) LoadSession(r io.Reader) (*Session, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, wrong("r", "it is nil: there is nothing to read")
+	}
 	var saved savedSession
 	limited := &io.LimitedReader{R: r, N: maxSession}
 	d := json.NewDecoder(limited)
