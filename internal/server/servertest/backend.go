@@ -103,6 +103,7 @@ type answer struct {
 	rest    []int32
 	prompt  string
 	written int
+	asked   bool // it is the script's own for this history, which is asked anew
 }
 
 // exec remembers in each page which tokens it holds, so that a history is read through the page tables: a wrong table
@@ -153,11 +154,19 @@ func (x *exec) Wait() ([]float32, error) {
 func (x *exec) next(logits []float32, s *backend.Seq, pos int) error {
 	history := make([]int32, pos+1)
 	h := uint64(14695981039346656037)
+	var a answer
+	ok := false
 	for p := range history {
-		history[p] = x.pages[s.Pages[0][p/backend.PageTokens]][p%backend.PageTokens]
-		h = mix(h, history[p])
+		id := x.pages[s.Pages[0][p/backend.PageTokens]][p%backend.PageTokens]
+		history[p] = id
+		h = mix(h, id)
+		// An answer goes on over tokens that were not drawn from it, one by one, but that a constraint forced.
+		if known, found := x.rest[h]; found && (p < pos || !known.asked) {
+			a, ok = known, true
+		} else if ok = ok && len(a.rest) > 0 && a.rest[0] == id; ok {
+			a.rest, a.written = a.rest[1:], a.written+1
+		}
 	}
-	a, ok := x.rest[h]
 	var other []int32
 	x.b.mu.Lock()
 	script, fail, watch := x.b.script, x.b.fail, x.b.watch
@@ -175,6 +184,7 @@ func (x *exec) next(logits []float32, s *backend.Seq, pos int) error {
 		if err := errors.Join(err, err2); err != nil {
 			return err
 		}
+		x.keep(h, answer{a.rest, a.prompt, 0, true})
 	}
 	if fail != nil {
 		if err := fail(a.prompt, a.written); err != nil {
@@ -184,20 +194,25 @@ func (x *exec) next(logits []float32, s *backend.Seq, pos int) error {
 	token := x.b.tok.EOS()[0]
 	if len(a.rest) > 0 {
 		token = a.rest[0]
-		if len(x.rest) > 1<<16 {
-			clear(x.rest)
-		}
-		x.rest[mix(h, token)] = answer{a.rest[1:], a.prompt, a.written + 1}
+		x.keep(mix(h, token), answer{a.rest[1:], a.prompt, a.written + 1, false})
 	}
 	for i := range logits {
 		logits[i] = float32(mix(h, int32(i))%1024) / 1024
 	}
 	if len(other) > 0 {
 		logits[other[0]] = 20
-		x.rest[mix(h, other[0])] = answer{other[1:], a.prompt, 1}
+		x.keep(mix(h, other[0]), answer{other[1:], a.prompt, 1, false})
 	}
 	logits[token] = 30
 	return nil
+}
+
+// keep remembers what follows a history of tokens.
+func (x *exec) keep(h uint64, a answer) {
+	if len(x.rest) > 1<<16 {
+		clear(x.rest)
+	}
+	x.rest[h] = a
 }
 
 func mix(h uint64, t int32) uint64 {
