@@ -5,11 +5,13 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 )
@@ -62,7 +64,8 @@ type entry[M Model] struct {
 
 	// Guarded by Pool.mu.
 	loaded  bool
-	bytes   int64
+	bytes   int64 // while it is loading: reserved
+	least   int64 // of bytes, that it cannot do without
 	leases  int
 	held    int // of the leases: see Use.Held
 	waiters int
@@ -89,19 +92,37 @@ var ErrClosed = errors.New("pool: closed")
 type FullError struct {
 	Need, Used, Limit int64
 	Models, MaxModels int
+	Holders           []Holder // the models in use, the largest first
+}
+
+// A Holder is a model in use, which keeps its memory.
+type Holder struct {
+	Name         string // by which it was asked for; "": nobody said
+	Bytes, Least int64  // that it takes, and that it needs at least: what is between them is for cached prompts
 }
 
 func (e *FullError) Error() string {
 	if e.MaxModels > 0 && e.Models >= e.MaxModels {
 		return fmt.Sprintf("%d models are in use, at most %d may be loaded", e.Models, e.MaxModels)
 	}
-	return fmt.Sprintf(
-		"the model needs %d MiB, and models in use take %d of %d MiB",
-		e.Need>>20,
-		e.Used>>20,
-		e.Limit>>20,
-	)
+	s := fmt.Sprintf("the model needs %d MiB, and models in use take %d of %d MiB", up(e.Need), up(e.Used), e.Limit>>20)
+	for i, h := range e.Holders {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		if h.Name == "" {
+			h.Name = "one"
+		}
+		if s += fmt.Sprintf("%s%s %d MiB", sep, h.Name, up(h.Bytes)); h.Bytes > h.Least {
+			s += fmt.Sprintf(" (%d of them for cached prompts, which a smaller context leaves free)", (h.Bytes-h.Least)>>20)
+		}
+	}
+	return s
 }
+
+// up is a number of bytes in MiB, rounded up.
+func up(n int64) int64 { return (n + 1<<20 - 1) >> 20 }
 
 // A TooLargeError refuses a model that does not fit even alone.
 type TooLargeError struct{ Need, Limit int64 }
@@ -315,7 +336,7 @@ func (p *Pool[M]) enter(ctx context.Context, key string, u Use) (e *entry[M], co
 			}
 			continue
 		}
-		e := &entry[M]{key: key, ready: make(chan struct{}), waiters: 1, bytes: room, heritage: heritage{owner: u.By}}
+		e := &entry[M]{key: key, ready: make(chan struct{}), waiters: 1, bytes: room, least: least, heritage: heritage{owner: u.By}}
 		if old, ok := p.heirs[key]; ok { // the same model to those who asked for it
 			e.heritage = old
 			delete(p.heirs, key)
@@ -389,7 +410,29 @@ func (p *Pool[M]) makeRoom(least, want int64) (room int64, victims []*entry[M], 
 			return 0, victims, nil
 		}
 	}
-	return 0, nil, &FullError{Need: least, Used: used, Limit: p.o.Limit, Models: count, MaxModels: p.o.MaxModels}
+	spare := int64(0) // that models which are loading may leave: they take what there is until they know their size
+	for _, e := range p.entries {
+		if !e.loaded {
+			spare += e.bytes - e.least
+		}
+	}
+	if spare > 0 && fits(used-spare, count) {
+		return -1, nil, nil
+	}
+	full := &FullError{Need: least, Used: used, Limit: p.o.Limit, Models: count, MaxModels: p.o.MaxModels}
+	for _, e := range p.entries {
+		if e.loaded && !e.leaving && !slices.Contains(idle, e) {
+			h := Holder{Bytes: e.bytes, Least: e.least}
+			if len(e.names) > 0 {
+				h.Name = e.names[0]
+			}
+			full.Holders = append(full.Holders, h)
+		}
+	}
+	slices.SortFunc(full.Holders, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Name, b.Name))
+	})
+	return 0, nil, full
 }
 
 // load runs in its own goroutine.
@@ -408,6 +451,9 @@ func (p *Pool[M]) load(e *entry[M], room int64) {
 	}
 	e.model, e.loaded = m, true
 	p.used += m.Bytes() - e.bytes
+	if less := m.Bytes() < e.bytes; less {
+		defer p.announce() // others may have room now
+	}
 	e.bytes = m.Bytes()
 	e.since, e.used = time.Now(), time.Now()
 	close(e.ready)

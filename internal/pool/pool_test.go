@@ -570,3 +570,38 @@ func TestHeldLeaseIsNotWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatALoadingModelDoesNotTake: a model that is loading has all that it would like to have until its size is known. One
+// that would fit beside it then waits for that, and is refused with the numbers only where it does not.
+func TestWhatALoadingModelDoesNotTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &factory{loading: time.Second}
+		p := f.pool(Options[*fake]{KeepAlive: lasting(-1), Limit: 10 << 20})
+		p.o.Need = func(_ context.Context, key string) (int64, int64, error) {
+			return size(key) / 2, 100 << 20, nil // a half is for cached prompts
+		}
+		var group sync.WaitGroup
+		group.Go(func() { must(t, p, "a6291456", nil) })
+		synctest.Wait()
+		group.Go(func() {
+			l, err := p.Lend(t.Context(), "b3145728", Use{Name: "second", Held: true})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer l.Release()
+			_, err = p.Lend(t.Context(), "c4194304", Use{})
+			var full *FullError
+			const want = "the model needs 2 MiB, and models in use take 9 of 10 MiB: " +
+				"one 6 MiB (3 of them for cached prompts, which a smaller context leaves free), " +
+				"second 3 MiB (1 of them for cached prompts, which a smaller context leaves free)"
+			if !errors.As(err, &full) || full.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		})
+		group.Wait()
+		if used, _ := p.Used(); used != 9<<20 {
+			t.Errorf("%d bytes are used", used)
+		}
+	})
+}
