@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -679,14 +680,16 @@ func TestLineProgress(t *testing.T) {
 
 func TestBarProgress(t *testing.T) {
 	var out bytes.Buffer
-	a := &app{io: IO{Err: &out, ErrTTY: true}}
-	p := a.progress()
-	p.Start("X", 0, 500e6)
-	time.Sleep(120 * time.Millisecond)
-	p.Set(250e6)
-	time.Sleep(120 * time.Millisecond)
-	p.Set(500e6)
-	p.Stop()
+	synctest.Test(t, func(*testing.T) { // it draws at most some times a second
+		a := &app{io: IO{Err: &out, ErrTTY: true}}
+		p := a.progress()
+		p.Start("X", 0, 500e6)
+		time.Sleep(time.Second)
+		p.Set(250e6)
+		time.Sleep(time.Second)
+		p.Set(500e6)
+		p.Stop()
+	})
 	for _, want := range []string{"Fetching X (500 MB)", "50%", "100%", "250/500 MB"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %q", want, out.String())

@@ -28,6 +28,8 @@ type recorder struct {
 	max   int64
 	start []int64
 	onSet func(int64)
+
+	onNote func(string) // where not nil
 }
 
 func (r *recorder) Start(_ string, done, _ int64) { r.start = append(r.start, done) }
@@ -43,6 +45,9 @@ func (r *recorder) Note(s string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notes = append(r.notes, s)
+	if r.onNote != nil {
+		r.onNote(s)
+	}
 }
 
 func (r *recorder) text() string {
@@ -325,12 +330,22 @@ func TestTrickleIsGivenUp(t *testing.T) {
 func TestPiecesComeSideBySide(t *testing.T) {
 	data := content(1<<20 + 77)
 	var running, most, sent atomic.Int64
+	var first atomic.Bool
+	three, once := make(chan struct{}), sync.Once{}
 	f, _ := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
 		if n := running.Add(1); n > most.Load() {
 			most.Store(n)
 		}
 		defer running.Add(-1)
-		time.Sleep(20 * time.Millisecond)
+		if running.Load() == 3 {
+			once.Do(func() { close(three) })
+		}
+		if first.Swap(true) { // behind the one that asks for the size, they wait for each other
+			select {
+			case <-three:
+			case <-r.Context().Done():
+			}
+		}
 		serve(data)(countWriter{w, &sent}, r)
 	})
 	f.Piece, f.Connections = 64<<10, 4
@@ -556,14 +571,15 @@ func TestTwoProcessesDownloadOnce(t *testing.T) {
 		return
 	}
 	var calls atomic.Int32
-	begun := make(chan struct{})
+	begun, waits := make(chan struct{}), make(chan string, 100)
 	f, rec := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
 		if calls.Add(1) == 1 {
 			close(begun)
 		}
-		time.Sleep(300 * time.Millisecond)
+		<-waits // the other one
 		serve(data)(w, r)
 	})
+	rec.onNote = func(s string) { waits <- s }
 	child := exec.Command(os.Args[0], "-test.run=^TestTwoProcessesDownloadOnce$")
 	child.Env = append(os.Environ(), "BALEEN_TEST_FETCH_HOME="+f.Store.Dir(), "BALEEN_TEST_FETCH_URL="+f.HFEndpoint)
 	if err := child.Start(); err != nil {
@@ -585,9 +601,10 @@ func TestTwoProcessesDownloadOnce(t *testing.T) {
 func TestTwoFetchersDownloadOnce(t *testing.T) {
 	data := content(1 << 20)
 	var calls atomic.Int32
+	waits := make(chan string, 100)
 	f, rec := newFetcher(t, func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
-		time.Sleep(300 * time.Millisecond)
+		<-waits // the other one
 		serve(data)(w, r)
 	})
 	e := entry(data, hfSource())
@@ -595,7 +612,7 @@ func TestTwoFetchersDownloadOnce(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			mine := *f
-			mine.Progress = &recorder{}
+			mine.Progress = &recorder{onNote: func(s string) { waits <- s }}
 			if _, err := mine.Fetch(t.Context(), e); err != nil {
 				t.Error(err)
 			}

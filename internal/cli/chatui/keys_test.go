@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -15,12 +16,14 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 )
 
 // session is a virtual terminal with a chat in it.
 type session struct {
 	t    *testing.T
 	pty  *os.File
+	tty  *os.File
 	said chan string
 	done chan error
 
@@ -37,7 +40,7 @@ func open(t *testing.T, rows, cols uint16, background, history string) *session 
 	if err := pty.Setsize(tty, &pty.Winsize{Rows: rows, Cols: cols}); err != nil {
 		t.Fatal(err)
 	}
-	s := &session{t: t, pty: master, said: make(chan string, 10), done: make(chan error, 1)}
+	s := &session{t: t, pty: master, tty: tty, said: make(chan string, 10), done: make(chan error, 1)}
 	go s.read(background)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	go func() {
@@ -75,15 +78,33 @@ func (s *session) raw() string {
 	return s.out.String()
 }
 
-// keys types; between keys that end something the chat gets time to see them apart.
+// keys types, each key when the chat has read the one before: what is read at once may be a paste.
 func (s *session) keys(keys ...string) {
 	s.t.Helper()
 	for _, k := range keys {
 		if _, err := io.WriteString(s.pty, k); err != nil {
 			s.t.Fatal(err)
 		}
-		time.Sleep(30 * time.Millisecond)
+		for end := time.Now().Add(60 * time.Second); s.unread() > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				s.t.Fatalf("%q is not read; the screen has %q", k, ansi.Strip(s.raw()))
+			}
+		}
 	}
+}
+
+// unread is how many bytes of what was typed nobody has read.
+func (s *session) unread() int {
+	s.t.Helper()
+	fionread := uint(0x541b)
+	if runtime.GOOS == "darwin" {
+		fionread = 0x4004667f
+	}
+	n, err := unix.IoctlGetInt(int(s.tty.Fd()), fionread)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
 }
 
 // shows waits until a text was written.
