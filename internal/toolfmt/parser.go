@@ -125,6 +125,7 @@ func (p *Parser) End() []Event {
 
 // Cut tells that the text was cut off, as at a bound of tokens, and returns the rest. The model would have gone on:
 // a call that is not whole has Event.Cut, and nothing is closed in its name.
+// RATIONALE: Why is a tool call that was cut not repaired?
 func (p *Parser) Cut() []Event {
 	p.cut = true
 	return p.End()
