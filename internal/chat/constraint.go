@@ -13,6 +13,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/grammar"
 	"github.com/baleenrun/baleen/internal/grammar/schema"
+	"github.com/baleenrun/baleen/internal/model"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
 
@@ -179,15 +180,9 @@ type constraints struct {
 func (m *Model) masker(g *grammar.Grammar) (*grammar.Masker, error) {
 	c := &m.constraints
 	c.once.Do(func() {
-		tokens := make([][]byte, m.Plan.Vocab)
-		for id := range min(m.Plan.Vocab, m.Tokenizer.Size()) {
-			// The marks of calls and reasoning are not for use inside of an answer, also where they are ordinary
-			// tokens.
-			if !m.Tokenizer.IsSpecial(int32(id)) && !m.own.visible[int32(id)] {
-				tokens[id] = m.Tokenizer.Bytes(int32(id))
-			}
-		}
-		c.vocab, c.err = grammar.NewVocabulary(tokens, m.own.stops)
+		// The marks of calls and reasoning are not for use inside of an answer, also where they are ordinary tokens.
+		marks := func(id int32) bool { return m.own.visible[id] }
+		c.vocab, c.err = model.Vocabulary(m.Tokenizer, m.Plan.Vocab, marks, m.own.stops)
 		c.free = make([]uint64, (m.Plan.Vocab+63)/64)
 		for id := range min(m.Plan.Vocab, m.Tokenizer.Size()) {
 			c.free[id/64] |= 1 << (id % 64)

@@ -96,7 +96,7 @@ func (a *app) grammar(ctx context.Context, files []string, o grammarOptions) err
 		if tok, err = a.tokenizer(ctx, o.model); err != nil {
 			return err
 		}
-		if vocabulary, err = model.Vocabulary(tok); err != nil {
+		if vocabulary, err = model.Vocabulary(tok, tok.Size(), nil, tok.EOS()); err != nil {
 			return err
 		}
 	}

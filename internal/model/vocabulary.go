@@ -1,20 +1,19 @@
 package model
 
 import (
-	"slices"
-
 	"github.com/baleenrun/baleen/internal/grammar"
 	"github.com/baleenrun/baleen/internal/tokenizer"
 )
 
-// Vocabulary indexes the tokens of a tokenizer for constraints: control tokens stand for no text, and end, with the
-// tokenizer's own end tokens, end a text. It takes about a second for 150,000 tokens and is made once for a model.
-func Vocabulary(t *tokenizer.Tokenizer, end ...int32) (*grammar.Vocabulary, error) {
-	tokens := make([][]byte, t.Size())
-	for id := range tokens {
-		if !t.IsSpecial(int32(id)) {
-			tokens[id] = t.Bytes(int32(id))
+// Vocabulary indexes size tokens of a tokenizer for constraints: control tokens, those that hidden tells, and what is
+// beyond the tokenizer's own stand for no text, and ends end a text. It takes about a second for 150,000 tokens and is
+// made once for a model. hidden may be nil.
+func Vocabulary(t *tokenizer.Tokenizer, size int, hidden func(id int32) bool, ends []int32) (*grammar.Vocabulary, error) {
+	tokens := make([][]byte, size)
+	for id := range int32(min(size, t.Size())) {
+		if !t.IsSpecial(id) && (hidden == nil || !hidden(id)) {
+			tokens[id] = t.Bytes(id)
 		}
 	}
-	return grammar.NewVocabulary(tokens, slices.Concat(t.EOS(), end))
+	return grammar.NewVocabulary(tokens, ends)
 }
