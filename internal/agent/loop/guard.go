@@ -9,6 +9,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/agent/event"
 	"github.com/baleenrun/baleen/internal/agent/model"
+	"github.com/baleenrun/baleen/internal/agent/prompt"
 	"github.com/baleenrun/baleen/internal/agent/tool"
 )
 
@@ -56,7 +57,10 @@ func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err er
 	}
 	n := a.guard.count(c, r.Text)
 	switch {
-	case n < nudgeAt:
+	case n == 1 || n < nudgeAt && !a.small():
+		return r, nil
+	case n < nudgeAt: // they often go on with what they have done already
+		r.Text += "\n[This is the same as before. If the task is done, answer the user now, in plain words.]"
 		return r, nil
 	case n < askAt || n%askAt != 0:
 		r.Text += fmt.Sprintf("\n[You made this same call %d times, with the same result. It will not change. "+
@@ -80,6 +84,12 @@ func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err er
 		r.Text += "\n[The user says: " + ans.Reason + "]"
 	}
 	return r, nil
+}
+
+// small tells whether the model is one of those that need more guidance.
+func (a *Agent) small() bool {
+	n := a.o.Model.Info().Parameters
+	return n > 0 && n <= prompt.SmallModel
 }
 
 // patience is how long a tool may take to end when it was told to.

@@ -9,12 +9,17 @@ import (
 	"github.com/baleenrun/baleen/internal/chat"
 )
 
+// oneCall is the number of parameters up to which a model makes one call an answer: smaller ones write all that they
+// mean to do at once, results made up between, before they have read anything.
+const oneCall = 9_000_000_000
+
 // A Local is a model of this process.
 type Local struct {
-	svc   *chat.Service
-	lease *chat.Lease
-	info  Info
-	o     LocalOptions
+	svc    *chat.Service
+	lease  *chat.Lease
+	info   Info
+	o      LocalOptions
+	strict bool
 }
 
 // LocalOptions say how a model of this process is used.
@@ -22,6 +27,7 @@ type LocalOptions struct {
 	Sampling chat.Sampling // what is nil: the most probable token, and of models that reason their own settings
 	Effort   string        // how much to reason; "": the model's own
 	Think    *bool
+	Free     bool // calls are not held to the tools' schemas while they are written
 	// Close is called when the model is closed, behind giving back what was borrowed; nil: nothing more.
 	Close func()
 }
@@ -44,6 +50,7 @@ func NewLocal(ctx context.Context, svc *chat.Service, name string, o LocalOption
 	if c := l.Spec.Context; c > 0 {
 		m.info.Window = min(m.info.Window, c)
 	}
+	m.strict = !o.Free
 	s := &m.o.Sampling
 	if s.Seed == nil {
 		s.Seed = new(uint64(1)) // the same session again is the same session
@@ -129,7 +136,13 @@ func (s *localSession) request(o Options) *chat.Request {
 		r.Messages = append(r.Messages, chatMessage(m))
 	}
 	for _, t := range s.spec.Tools {
-		r.Tools = append(r.Tools, chat.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		r.Tools = append(r.Tools, chat.Tool{
+			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: s.m.strict,
+		})
+	}
+	r.SingleCall = s.m.info.Parameters > 0 && s.m.info.Parameters <= oneCall
+	if o.Call != "" {
+		r.Choice = chat.ToolChoice{Mode: chat.ToolNamed, Name: o.Call}
 	}
 	if o.NoTools {
 		r.Choice.Mode = chat.ToolsNone
@@ -247,10 +260,10 @@ func (s *localSession) Generate(ctx context.Context, o Options, emit func(Delta)
 		a.Message.Calls = slices.DeleteFunc(a.Message.Calls, func(c Call) bool { return c.Args == "" })
 	}
 	a.Message.Role, a.Message.Text, a.Message.Reasoning = Assistant, strings.TrimSpace(text.String()), reasoning.String()
-	s.take(&a, st.Said(), r.Known > 0 || s.known == 0)
 	if len(a.Message.Calls) == 0 && !o.NoTools && o.Schema == nil {
-		a.Malformed = malformed(a.Message.Text, s.spec.Tools)
+		a.settle(s.spec.Tools, func() string { return chat.NewID("call_") })
 	}
+	s.take(&a, st.Said(), r.Known > 0 || s.known == 0)
 	return a, err
 }
 

@@ -278,7 +278,7 @@ func TestMalformed(t *testing.T) {
 		"<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a": "form that was asked for",
 		"<function=read>\n<parameter=path":                                "form that was asked for",
 	} {
-		if got := malformed(text, tools); (want == "") != (got == "") || !strings.Contains(got, want) {
+		if _, got := meant(text, tools); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -95,6 +95,7 @@ type Options struct {
 	NoTools   bool            // no calls: a summary, a title
 	Schema    json.RawMessage // what the answer's text is held to; nil: nothing
 	NoThink   bool            // no reasoning, where the model can do without
+	Call      string          // the tool that must be called, where the model can be held to it
 }
 
 // A Delta is a piece of an answer, in the order in which it comes. One of its fields is set.
@@ -128,6 +129,7 @@ type Answer struct {
 	Exact bool
 	// Malformed says that the text is meant as a call and is none that can be run; "": it is not.
 	Malformed string
+	Meant     string // the tool that was meant then, where it can be told
 }
 
 // Usage is what an answer took.

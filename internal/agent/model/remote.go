@@ -293,7 +293,7 @@ func (s *remoteSession) take(r *reading, o Options) Answer {
 	default:
 		a.Reason = Stop
 		if !o.NoTools && o.Schema == nil {
-			a.Malformed = malformed(a.Message.Text, s.spec.Tools)
+			a.settle(s.spec.Tools, func() string { return "call_" + strconv.FormatInt(r.began.UnixNano(), 36) })
 		}
 	}
 	a.Exact = true
