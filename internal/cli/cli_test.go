@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/baleenrun/baleen/internal/agent/sandbox"
 	"github.com/baleenrun/baleen/internal/bench"
 	"github.com/baleenrun/baleen/internal/gguf"
 	"github.com/baleenrun/baleen/internal/quant"
@@ -335,7 +336,9 @@ func TestFailedWorkersSpeakOnce(t *testing.T) {
 }
 
 // TestMain is the program where "bench" starts itself anew; as a test, it would run all tests again, and each would.
+// It is the sandbox's helper as well.
 func TestMain(m *testing.M) {
+	sandbox.Helper()
 	if len(os.Args) > 1 && os.Args[1] == "bench" {
 		os.Exit(Main(os.Args[1:], System()))
 	}

@@ -57,6 +57,7 @@ type setup struct {
 	nobody  bool // to ask
 	first   string
 	alone   bool // no agent yet
+	held    bool // calls are held to the schemas, one an answer, as with real small models
 	resumed *world
 }
 
@@ -80,7 +81,7 @@ func newWorld(t *testing.T, s setup, says ...string) *world {
 	w.server = servertest.New(t, servertest.Options{
 		Checkpoint: w.family.Checkpoint, Script: w.script, Model: func(o *modelpkg.Options) { o.Context = s.window },
 	})
-	m, err := model.NewLocal(t.Context(), w.server.Chat, "", model.LocalOptions{})
+	m, err := model.NewLocal(t.Context(), w.server.Chat, "", model.LocalOptions{Free: !s.held, Many: !s.held})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,25 @@ func TestWork(t *testing.T) {
 	}
 }
 
+// TestHeld: with calls held to the tools' schemas, one an answer, the same work is done, and a call that is no tool's cannot be
+// written; what is asked again is forced.
+func TestHeld(t *testing.T) {
+	w := newWorld(t, setup{held: true, files: map[string]string{"a.txt": "old"}},
+		`call:read {"path":"a.txt"}`+"\n"+`call:write {"path":"a.txt","content":"not seen"}`,
+		`raw:{"name": "read", "arguments": {"path": 5, "more": "x"`,
+		`raw:"path":"a.txt"}}`+"\n</tool_call>",
+		"It is old.")
+	end, last := w.send("What is in a.txt?")
+	if r := w.results(); end.Reason != event.Done || last != "It is old." || len(r) != 2 || r[0] != "old" ||
+		!strings.HasPrefix(r[1], "old\n[This is the same as before.") {
+		t.Errorf("%+v %q %q", end, last, r)
+	}
+	if !strings.HasSuffix(w.prompts[2], `<tool_call>`+"\n"+`{"name": "read", "arguments": {`) {
+		t.Errorf("the call was not forced: %q", w.prompts[2][len(w.prompts[2])-80:])
+	}
+	w.checkGrowth()
+}
+
 // TestOrder: what happens comes in this order.
 func TestOrder(t *testing.T) {
 	w := newWorld(t, setup{}, `call:write {"path": "a", "content": "x"}`, "Done.")

@@ -195,7 +195,7 @@ func (w *working) turn(ctx context.Context) (again bool, err error) {
 	if err := a.emit(event.Turn{N: a.turns}); err != nil {
 		return false, err
 	}
-	ans, err := a.generate(ctx, a.session, model.Options{MaxTokens: room, Call: w.force})
+	ans, err := a.generate(ctx, a.session, model.Options{MaxTokens: longest(room), Call: w.force})
 	w.force = ""
 	if ans.Message.Role != "" {
 		w.last = ans.Message.Text
@@ -216,6 +216,16 @@ func (w *working) turn(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	return w.follow(ctx, ans)
+}
+
+// maxAnswer bounds an answer in tokens, reasoning included: a model that has lost its way would fill the context.
+const maxAnswer = 8192
+
+func longest(room int) int {
+	if room == 0 || room > maxAnswer {
+		return maxAnswer
+	}
+	return room
 }
 
 // generate asks for an answer and hands out what comes of it.

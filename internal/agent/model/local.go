@@ -11,15 +11,15 @@ import (
 
 // oneCall is the number of parameters up to which a model makes one call an answer: smaller ones write all that they
 // mean to do at once, results made up between, before they have read anything.
+// RATIONALE: Why does a small model make one call an answer?
 const oneCall = 9_000_000_000
 
 // A Local is a model of this process.
 type Local struct {
-	svc    *chat.Service
-	lease  *chat.Lease
-	info   Info
-	o      LocalOptions
-	strict bool
+	svc   *chat.Service
+	lease *chat.Lease
+	info  Info
+	o     LocalOptions
 }
 
 // LocalOptions say how a model of this process is used.
@@ -28,6 +28,7 @@ type LocalOptions struct {
 	Effort   string        // how much to reason; "": the model's own
 	Think    *bool
 	Free     bool // calls are not held to the tools' schemas while they are written
+	Many     bool // a small model, too, may make several calls in an answer
 	// Close is called when the model is closed, behind giving back what was borrowed; nil: nothing more.
 	Close func()
 }
@@ -50,7 +51,6 @@ func NewLocal(ctx context.Context, svc *chat.Service, name string, o LocalOption
 	if c := l.Spec.Context; c > 0 {
 		m.info.Window = min(m.info.Window, c)
 	}
-	m.strict = !o.Free
 	s := &m.o.Sampling
 	if s.Seed == nil {
 		s.Seed = new(uint64(1)) // the same session again is the same session
@@ -137,10 +137,10 @@ func (s *localSession) request(o Options) *chat.Request {
 	}
 	for _, t := range s.spec.Tools {
 		r.Tools = append(r.Tools, chat.Tool{
-			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: s.m.strict,
+			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: !s.m.o.Free,
 		})
 	}
-	r.SingleCall = s.m.info.Parameters > 0 && s.m.info.Parameters <= oneCall
+	r.SingleCall = !s.m.o.Many && s.m.info.Parameters > 0 && s.m.info.Parameters <= oneCall
 	if o.Call != "" {
 		r.Choice = chat.ToolChoice{Mode: chat.ToolNamed, Name: o.Call}
 	}

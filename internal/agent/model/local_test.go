@@ -79,7 +79,7 @@ func families() []servertest.Family {
 func local(t *testing.T, c servertest.Checkpoint, script servertest.Script) (*Local, *servertest.World) {
 	t.Helper()
 	w := servertest.New(t, servertest.Options{Checkpoint: c, Script: script})
-	m, err := NewLocal(t.Context(), w.Chat, "", LocalOptions{})
+	m, err := NewLocal(t.Context(), w.Chat, "", LocalOptions{Free: true, Many: true}) // scripts write as they like
 	if err != nil {
 		t.Fatal(err)
 	}

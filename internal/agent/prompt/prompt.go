@@ -17,7 +17,8 @@ import (
 const MaxTokens = 900
 
 // SmallModel is the number of parameters up to which a model writes small files whole: what small models mean to change
-// they seldom quote exactly. RATIONALE: Why do small models write files whole?
+// they seldom quote exactly.
+// RATIONALE: Why do small models write files whole?
 const SmallModel = 9_000_000_000
 
 // WholeLines is how long a file may be for that.

@@ -15,14 +15,20 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
 )
 
+// helped tells that this program calls Helper. One that does not would do all its own work where it is started as the
+// helper, and start itself again.
+var helped atomic.Bool
+
 // Helper is called first of all in main. Where this process was started to be the sandbox's helper, it does that work
 // and does not return.
 func Helper() {
+	helped.Store(true)
 	if len(os.Args) != 2 || os.Args[0] != helperName {
 		return
 	}

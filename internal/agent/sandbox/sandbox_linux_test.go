@@ -180,3 +180,14 @@ func TestEnvironmentHasNoSecrets(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestWithoutHelper: a program whose main does not call Helper is not started as one: it would do its own work there, and
+// start itself again and again.
+func TestWithoutHelper(t *testing.T) {
+	helped.Store(false)
+	defer helped.Store(true)
+	var u *UnavailableError
+	if _, err := start(t.Context(), &spec{}, Command{}); !errors.As(err, &u) {
+		t.Errorf("%v", err)
+	}
+}

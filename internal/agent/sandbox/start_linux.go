@@ -90,6 +90,9 @@ const (
 )
 
 func start(ctx context.Context, s *spec, c Command) (*Process, error) {
+	if !helped.Load() {
+		return nil, &UnavailableError{"this program does not call sandbox.Helper first of all"}
+	}
 	told, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
