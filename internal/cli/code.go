@@ -275,6 +275,9 @@ func (a *app) openCode(ctx context.Context, f *codeFlags) (_ *codeWork, err erro
 		return nil, err
 	}
 	w.o.Env.Spill = spill
+	w.o.Policy.Grant(spill, false)
+	w.o.Policy.Grant(scratch, true)
+	w.o.Env.Most = min(w.o.Model.Info().Window, 48<<10) // as much as the loop lets through
 	if w.o.Env.Sandbox != nil {
 		w.o.Env.Sandbox.Scratch = scratch
 		w.o.Env.Sandbox.Read = append(sandbox.ToolPaths(home), spill)
@@ -447,9 +450,12 @@ func (a *app) permissions(f *codeFlags, w *codeWork, root, home, data string) er
 		}
 	}
 	w.o.Policy = perm.New(perm.Options{
-		Root: root, Home: home, Mode: mode, Sandboxed: w.o.Env.Sandbox != nil, Private: []string{data},
-		UserFile: filepath.Join(data, "permissions.json"), ProjectFile: filepath.Join(root, ".baleen", "permissions.json"),
+		Root: root, Home: home, Mode: mode, Sandboxed: w.o.Env.Sandbox != nil, Private: []string{data, filepath.Join(home, ".config", "baleen")},
+		UserFile: filepath.Join(data, "permissions.toml"), ProjectFile: filepath.Join(root, ".baleen", "permissions.toml"),
+		Tools: sandbox.ToolPaths(home),
 	})
+	w.o.Env.Hidden = w.o.Policy.Hides
+	w.closes = append(w.closes, w.o.Env.Close)
 	if p := w.o.Policy.Problem(); p != "" {
 		a.note("%s", p)
 	}

@@ -100,6 +100,7 @@ func newWorld(t *testing.T, s setup, says ...string) *world {
 		Model: m, Policy: perm.New(perm.Options{Root: w.root, Mode: s.mode}), Core: s.core, Others: s.others,
 		Env:  &tool.Env{Root: w.root, Home: t.TempDir(), Spill: t.TempDir(), Now: time.Now},
 		Emit: w.take, Budget: s.budget, Titles: s.titles,
+		More: func(...tool.Tool) tool.Tool { return nil },
 	}
 	if s.first != "" {
 		w.o.First = func() string { return s.first }

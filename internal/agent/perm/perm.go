@@ -69,8 +69,11 @@ type Verdict struct {
 	Decision Decision
 	// Reason says why, in words that a model can act on. It is empty where the call is allowed.
 	Reason string
-	// Pattern is what Always would store, as it is to be shown; "": a question that cannot be answered for always.
+	// Pattern is what Always would store, as it is to be shown, a rule a line; "": a question that cannot be answered for
+	// always.
 	Pattern string
+
+	changes bool // it is about a change
 }
 
 // A Mode says what is done without asking where no rule has decided.

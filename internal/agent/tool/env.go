@@ -2,8 +2,10 @@ package tool
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"github.com/baleenrun/baleen/internal/agent/perm"
 	"github.com/baleenrun/baleen/internal/agent/sandbox"
 )
 
@@ -23,6 +25,50 @@ type Env struct {
 	Escalate func(context.Context, Escalation) bool
 	// Todos is told of the list of what is to do whenever it changes; nil: nobody looks.
 	Todos func([]Todo)
+	// Hidden tells whether a file, absolute, is left out of searches, since reading it would be asked for or denied; nil:
+	// those that perm.Secret names.
+	Hidden func(path string) bool
+	// Most is how many bytes of a result the model is shown; 0: 48 KiB.
+	Most int
+	// Shell is the program that runs commands; "": bash where it is on the PATH, else sh.
+	Shell string
+
+	state state
+}
+
+// state is what an Env learns while it is worked in.
+type state struct {
+	mu     sync.Mutex
+	seen   map[string]*seen  // files as the model knows them, by their real paths
+	agreed map[string]string // the real path that a path had when it was decided about
+	cwd    string            // of commands; "": the workspace
+	jobs   []*job
+	spills int
+}
+
+// Close ends the commands that run in the background.
+func (e *Env) Close() {
+	e.state.mu.Lock()
+	jobs := e.state.jobs
+	e.state.mu.Unlock()
+	for _, j := range jobs {
+		j.stop()
+	}
+}
+
+// hidden tells whether a file is left out of searches.
+func (e *Env) hidden(path string) bool {
+	if e.Hidden != nil {
+		return e.Hidden(path)
+	}
+	return perm.Secret(path)
+}
+
+func (e *Env) now() time.Time {
+	if e.Now != nil {
+		return e.Now()
+	}
+	return time.Now()
 }
 
 // A Question is asked by a model.
@@ -43,13 +89,3 @@ type Todo struct {
 	Text  string `json:"text"`
 	State string `json:"state"` // pending, active, done
 }
-
-// Core returns the tools that are offered from the start, in the order of the prompt.
-func Core() []Tool { return nil }
-
-// Others returns the tools behind more_tools.
-func Others() []Tool { return nil }
-
-// More returns the tool more_tools: it lists the tools behind it, and calls them by name, so that what is offered in a
-// prompt never changes. The list may be extended by the loop's own tools and those of other servers.
-func More(behind ...Tool) Tool { return nil }
