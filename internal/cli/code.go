@@ -398,7 +398,7 @@ func (a *app) agentModel(ctx context.Context, st *store.Store, name string, f *c
 	if t := a.askServer(ctx, name, spec, &f.runFlags); t != nil && !t.ab.Base {
 		o := agentmodel.RemoteOptions{
 			Base: t.base + "/v1", Key: t.r.key, Name: name, Window: t.ab.Context, Client: t.http,
-			Parameters: t.ab.Info.Parameters, Temperature: new(0.0),
+			Parameters: t.ab.Info.Parameters, Temperature: new(0.0), Own: true,
 		}
 		return agentmodel.NewRemote(ctx, o)
 	}

@@ -208,11 +208,13 @@ type Checkpoint struct {
 	N  int    `json:"n"` // the turn that follows it
 }
 
-// Undone: files, the conversation or both were taken back to a checkpoint.
+// Undone: files, the conversation or both were taken back to a checkpoint, or (Redo) forward again, behind which the
+// messages follow anew.
 type Undone struct {
 	ID       string   `json:"id"`
+	Redo     bool     `json:"redo,omitempty"`
 	Files    []string `json:"files,omitempty"`
-	Messages int      `json:"messages,omitempty"` // that remain of the conversation; 0: it was left as it is
+	Messages *int     `json:"messages,omitempty"` // that remain of the conversation; none: it was left as it is
 }
 
 // Title is what the session is about, in a few words.

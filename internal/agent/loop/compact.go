@@ -95,6 +95,9 @@ func (a *Agent) compact(ctx context.Context, before int) error {
 	if err := a.emit(event.Compaction{Before: before, After: after, Summary: summary}); err != nil {
 		return err
 	}
+	for i := range a.marks { // files can still be taken back
+		a.marks[i].Messages = -1
+	}
 	a.session = a.o.Model.Open(model.Spec{System: a.system, Tools: a.specs})
 	return a.say(model.Message{Role: model.User, Text: text}, true)
 }

@@ -78,6 +78,9 @@ type Answer struct {
 type Checkpoints interface {
 	// Take keeps the workspace as it is now and returns an id for it.
 	Take(ctx context.Context) (id string, err error)
+	// Restore makes the files that the agent has changed what they were at a checkpoint, and returns which. It refuses,
+	// before it has changed anything, where one was changed by somebody else since.
+	Restore(ctx context.Context, id string) (files []string, err error)
 }
 
 // An Agent works on one session. Its methods are for one goroutine at a time, but for Steer and SetMode.
@@ -100,6 +103,8 @@ type Agent struct {
 	changed map[string]bool // files, of the work on the last message
 	guard   guard
 	notes   []string // for the model, with the next message
+	marks   []Mark
+	undone  []undone
 
 	mu     sync.Mutex // guards queued and notes
 	queued []string
@@ -182,9 +187,7 @@ func (a *Agent) steered() []string {
 // SetMode changes what is done without asking. The model is told of it with the next message.
 func (a *Agent) SetMode(m perm.Mode) {
 	a.o.Policy.SetMode(m)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.notes = append(a.notes, modeNote(m))
+	a.note(modeNote(m))
 }
 
 // modeNote tells the model of a mode.

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/baleenrun/baleen/internal/agent/event"
 	"github.com/baleenrun/baleen/internal/agent/model"
@@ -25,6 +26,8 @@ type State struct {
 	Started map[string]bool
 	// Ended tells that the work on the last message was over.
 	Ended bool
+	// Marks are the checkpoints that can be gone back to, the latest last.
+	Marks []Mark
 	// Shown are the user's own messages, without what the program added.
 	Shown []string
 }
@@ -51,10 +54,16 @@ func Fold(events []event.Event) State {
 			s.Started[b.Call] = true
 		case event.Compaction:
 			s.Messages, s.Tokens, s.Known, s.Open = nil, nil, 0, nil
-		case event.Undone:
-			if b.Messages > 0 && b.Messages < len(s.Messages) {
-				s.truncate(b.Messages)
+			for i := range s.Marks {
+				s.Marks[i].Messages = -1
 			}
+		case event.Undone:
+			if b.Messages != nil && !b.Redo && *b.Messages <= len(s.Messages) {
+				s.truncate(*b.Messages)
+			}
+			s.Marks = slices.DeleteFunc(s.Marks, func(m Mark) bool { return m.ID == b.ID && !b.Redo })
+		case event.Checkpoint:
+			s.Marks = append(s.Marks, Mark{b.ID, len(s.Messages)})
 		case event.Todo:
 			s.Todos = b.Items
 		case event.Title:
@@ -96,10 +105,6 @@ func (s *State) message(b event.Message) {
 		if !b.Note {
 			s.Shown = append(s.Shown, b.Text)
 		}
-		if n := len(s.Messages); n > s.Known && s.Messages[n-1].Role == model.User { // as sessions join them
-			s.Messages[n-1].Text += "\n\n" + m.Text
-			return
-		}
 		s.Messages = append(s.Messages, m)
 	}
 }
@@ -126,6 +131,7 @@ func Resume(o Options, events []event.Event) (*Agent, error) {
 	}
 	a.session = o.Model.Open(spec)
 	a.begun, a.title, a.turns, a.sum = len(s.Messages) > 0, s.Title, s.Turns, s.Sum
+	a.marks = s.Marks
 	if n := len(s.Shown); n > 0 {
 		a.request = s.Shown[n-1]
 	}

@@ -72,6 +72,7 @@ func (a *Agent) checkpoint(ctx context.Context) error {
 		}
 		return a.emit(event.Note{Text: "what is changed now cannot be undone: " + err.Error()})
 	}
+	a.marks, a.undone = append(a.marks, Mark{id, len(a.session.Messages())}), nil
 	return a.emit(event.Checkpoint{ID: id, N: a.turns + 1})
 }
 

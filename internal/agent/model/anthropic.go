@@ -102,7 +102,11 @@ func (d anthropic) request(s *remoteSession, o Options) (path string, body []byt
 		}
 		fmt.Fprintf(&b, `{"role":%q,"content":%s}`, role, compact(turns[i]))
 	}
-	fmt.Fprintf(&b, `],"max_tokens":%d}`, most)
+	fmt.Fprintf(&b, `],"max_tokens":%d`, most)
+	if o.Call != "" {
+		fmt.Fprintf(&b, `,"tool_choice":{"type":"tool","name":%s}`, compact(o.Call))
+	}
+	b.WriteByte('}')
 	return "/v1/messages", b.Bytes()
 }
 

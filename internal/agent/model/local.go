@@ -93,7 +93,7 @@ type localSession struct {
 	at     map[int]int // how many tokens the first so many messages have
 }
 
-func (s *localSession) Append(ms ...Message) { s.msgs = join(s.msgs, ms, s.known) }
+func (s *localSession) Append(ms ...Message) { s.msgs = append(slices.Clip(s.msgs), ms...) }
 func (s *localSession) Messages() []Message  { return slices.Clone(s.msgs) }
 
 func (s *localSession) Fork() Session {
@@ -132,7 +132,7 @@ func (s *localSession) request(o Options) *chat.Request {
 		r.Messages = append(r.Messages, chat.Text(chat.System, s.spec.System))
 	}
 	system := len(r.Messages)
-	for _, m := range s.msgs {
+	for _, m := range joined(s.msgs) {
 		r.Messages = append(r.Messages, chatMessage(m))
 	}
 	for _, t := range s.spec.Tools {
@@ -154,7 +154,7 @@ func (s *localSession) request(o Options) *chat.Request {
 		r.Format = chat.Format{Kind: chat.SchemaFormat, Schema: o.Schema}
 	}
 	if s.known > 0 {
-		r.Before, r.Known = s.tokens, system+s.known
+		r.Before, r.Known = s.tokens, system+len(joined(s.msgs[:s.known]))
 	}
 	return r
 }

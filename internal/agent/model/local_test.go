@@ -212,8 +212,9 @@ func TestForkAndTruncate(t *testing.T) {
 	if !slices.Equal(s.tokens, one) || s.known != 2 || len(s.Messages()) != 3 {
 		t.Errorf("%d tokens for %d messages, want %d", len(s.tokens), s.known, len(one))
 	}
-	if s.Append(Message{Role: User, Text: "more"}); s.Messages()[2].Text != "two\n\nmore" {
-		t.Errorf("%q", s.Messages()[2].Text)
+	s.Append(Message{Role: User, Text: "more"})
+	if j := joined(s.Messages()); len(j) != 3 || j[2].Text != "two\n\nmore" {
+		t.Errorf("%+v", j)
 	}
 	if a := ask(s, "and more"); a.From != len(one) {
 		t.Errorf("from %d, want %d", a.From, len(one))

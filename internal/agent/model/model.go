@@ -72,8 +72,7 @@ type Model interface {
 
 // A Session is a conversation that grows. It is for one goroutine at a time; to stop an answer, end its context.
 type Session interface {
-	// Append adds messages. A user's message behind another one that has no answer yet is joined to it, since most
-	// templates want roles to take turns.
+	// Append adds messages.
 	Append(...Message)
 	// Generate answers. What comes is handed to emit. What there is of an answer when the context ends becomes part of
 	// the conversation, and is returned with the error; otherwise the conversation is as before after an error.
@@ -154,16 +153,16 @@ func toolList(tools []ToolSpec) []toolfmt.Tool {
 	return out
 }
 
-// join appends messages as Session.Append says. The first fixed ones stay as they are.
-func join(have, more []Message, fixed int) []Message {
-	for _, m := range more {
-		if n := len(have); m.Role == User && n > fixed && have[n-1].Role == User {
-			last := have[n-1]
-			last.Text += "\n\n" + m.Text
-			have = append(append([]Message(nil), have[:n-1]...), last)
+// joined puts messages of the user's behind each other into one, as they are sent: most templates want roles to take
+// turns. What an answer follows stays as it is when more comes.
+func joined(ms []Message) []Message {
+	out := make([]Message, 0, len(ms))
+	for _, m := range ms {
+		if n := len(out); m.Role == User && n > 0 && out[n-1].Role == User {
+			out[n-1].Text += "\n\n" + m.Text
 			continue
 		}
-		have = append(have, m)
+		out = append(out, m)
 	}
-	return have
+	return out
 }

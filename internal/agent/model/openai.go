@@ -72,15 +72,21 @@ func (d openAI) request(s *remoteSession, o Options) (path string, body []byte) 
 			b.Write(compact(t.Description))
 			b.WriteString(`,"parameters":`)
 			b.Write(raw(string(t.Parameters)))
+			if r.Own {
+				b.WriteString(`,"strict":true`)
+			}
 			b.WriteString(`}}`)
 		}
 		b.WriteByte(']')
+		if r.Parameters > 0 && r.Parameters <= oneCall {
+			b.WriteString(`,"parallel_tool_calls":false`)
+		}
 	}
 	b.WriteString(`,"messages":[`)
 	if s.spec.System != "" {
 		b.Write(compact(openAIMessage{Role: "system", Content: &s.spec.System}))
 	}
-	for i, m := range s.msgs {
+	for i, m := range joined(s.msgs) {
 		if i > 0 || s.spec.System != "" {
 			b.WriteByte(',')
 		}
@@ -89,6 +95,9 @@ func (d openAI) request(s *remoteSession, o Options) (path string, body []byte) 
 	b.WriteByte(']')
 	if o.MaxTokens > 0 {
 		fmt.Fprintf(&b, `,"max_tokens":%d`, o.MaxTokens)
+	}
+	if o.Call != "" {
+		fmt.Fprintf(&b, `,"tool_choice":{"type":"function","function":{"name":%s}}`, compact(o.Call))
 	}
 	if o.Schema != nil {
 		fmt.Fprintf(&b, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":%s}}`, raw(string(o.Schema)))

@@ -33,6 +33,8 @@ type RemoteOptions struct {
 	Client     *http.Client
 	// MaxTokens bounds each answer where nothing else does, for APIs that want a bound; 0: 8192.
 	MaxTokens int
+	// Own tells that the server is Baleen's: calls are held to the tools' schemas while they are written.
+	Own bool
 	// Sampling is left to the server where Temperature is nil.
 	Temperature *float64
 	Seed        *int64
@@ -136,25 +138,19 @@ func (m *Remote) Close() { m.o.Client.CloseIdleConnections() }
 
 // Open begins a session, or goes on with one.
 func (m *Remote) Open(spec Spec) Session {
-	s := &remoteSession{m: m, spec: spec, msgs: slices.Clone(spec.History)}
-	s.fixed = len(s.msgs)
-	for s.fixed > 0 && s.msgs[s.fixed-1].Role != Assistant {
-		s.fixed--
-	}
-	return s
+	return &remoteSession{m: m, spec: spec, msgs: slices.Clone(spec.History)}
 }
 
 // A remoteSession sends the conversation with each request, written in the same bytes each time.
 type remoteSession struct {
-	m     *Remote
-	spec  Spec
-	msgs  []Message
-	fixed int // messages that an answer stands behind, or that are one
+	m    *Remote
+	spec Spec
+	msgs []Message
 	// What the last answer's prompt and answer took, for so many messages.
 	used, usedFor int
 }
 
-func (s *remoteSession) Append(ms ...Message) { s.msgs = join(s.msgs, ms, s.fixed) }
+func (s *remoteSession) Append(ms ...Message) { s.msgs = append(slices.Clip(s.msgs), ms...) }
 func (s *remoteSession) Messages() []Message  { return slices.Clone(s.msgs) }
 
 func (s *remoteSession) Fork() Session {
@@ -168,7 +164,6 @@ func (s *remoteSession) Truncate(n int) {
 		return
 	}
 	s.msgs = slices.Clip(s.msgs[:n])
-	s.fixed = min(s.fixed, n)
 	if s.usedFor > n {
 		s.used, s.usedFor = 0, 0
 	}
@@ -298,7 +293,6 @@ func (s *remoteSession) take(r *reading, o Options) Answer {
 	}
 	a.Exact = true
 	s.msgs = append(slices.Clip(s.msgs), a.Message)
-	s.fixed = len(s.msgs)
 	if a.Usage.Prompt > 0 {
 		s.used, s.usedFor = a.Usage.Prompt+a.Usage.Generated, len(s.msgs)
 	}

@@ -210,6 +210,29 @@ func TestRemoteCancel(t *testing.T) {
 	}
 }
 
+// TestRemoteOptions: a small model is asked for one call, Baleen's own server for calls that fit, and a call that was meant is
+// forced, all behind or beside the conversation.
+func TestRemoteOptions(t *testing.T) {
+	for api, want := range map[string][]string{
+		OpenAI:    {`"strict":true`, `"parallel_tool_calls":false`, `"tool_choice":{"type":"function","function":{"name":"read"}}`},
+		Anthropic: {`"tool_choice":{"type":"tool","name":"read"}`},
+	} {
+		m, sent := remoteWorld(t, api, func(string) string { return `{"path":"a"}}` + "\n</tool_call>" })
+		m.o.Own, m.o.Parameters = true, 1_000_000
+		s := m.Open(Spec{Tools: tools})
+		s.Append(Message{Role: User, Text: "Hi."})
+		_, err := s.Generate(t.Context(), Options{Call: "read"}, func(Delta) {})
+		if err != nil {
+			t.Errorf("%s: %v", api, err)
+		}
+		for _, w := range want {
+			if !strings.Contains((*sent)[0], w) {
+				t.Errorf("%s: %s is not in %s", api, w, (*sent)[0])
+			}
+		}
+	}
+}
+
 // TestRemoteUnknown: a model that the server does not have is said before work begins.
 func TestRemoteUnknown(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"id":"other"}]}`) }))
