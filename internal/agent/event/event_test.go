@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -63,6 +64,19 @@ func TestKinds(t *testing.T) {
 		var e Event
 		if err := json.Unmarshal(raw, &e); err != nil || !reflect.DeepEqual(e.Body, b) {
 			t.Errorf("%s: %+v %v", raw, e, err)
+		}
+	}
+}
+
+// TestDocumented: the page for users names every event.
+func TestDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/AGENT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range Kinds {
+		if !strings.Contains(string(page), "`"+b.kind()+"`") {
+			t.Errorf("docs/AGENT.md does not name %s", b.kind())
 		}
 	}
 }
