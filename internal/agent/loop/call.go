@@ -126,10 +126,45 @@ func (a *Agent) run(ctx context.Context, c model.Call) (tool.Result, error) {
 	if err != nil {
 		return res, err
 	}
+	text := a.unseen(ctx, c, res)
 	res, err = a.guarded(ctx, c, res, nil)
-	res.Text += a.instructions(effect)
+	res.Text += text + a.instructions(effect)
 	return res, err
 }
+
+// unseen is the text of a file that could not be edited as the model thought it was, without having read it: told to read
+// it first, small models try the same again.
+func (a *Agent) unseen(ctx context.Context, c model.Call, res tool.Result) string {
+	var args struct {
+		Path string `json:"path"`
+	}
+	if json.Unmarshal([]byte(c.Args), &args) != nil || args.Path == "" {
+		return ""
+	}
+	if !res.IsError {
+		if c.Name == "read" || c.Name == "write" {
+			a.read[args.Path] = true
+		}
+		return ""
+	}
+	read := a.find("read")
+	if c.Name != "edit" || a.read[args.Path] || read == nil {
+		return ""
+	}
+	arg, err := json.Marshal(args)
+	if err != nil {
+		return ""
+	}
+	shown, err := read.Run(ctx, a.o.Env, arg, func(string) {})
+	if err != nil || shown.IsError || len(shown.Text) > maxUnseen {
+		return ""
+	}
+	a.read[args.Path] = true
+	return "\nThe file is:\n" + shown.Text
+}
+
+// maxUnseen bounds, in bytes, the files that are shown without being asked for.
+const maxUnseen = 8 << 10
 
 // relative is a path as it is shown.
 func (a *Agent) relative(path string) string {

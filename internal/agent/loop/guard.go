@@ -56,10 +56,14 @@ func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err er
 		return r, err
 	}
 	n := a.guard.count(c, r.Text)
+	a.repeated = n
 	switch {
 	case n == 1 || n < nudgeAt && !a.small():
 		return r, nil
-	case n < nudgeAt: // they often go on with what they have done already
+	case n < nudgeAt && r.IsError:
+		r.Text += "\n[The same call failed in this way before. Do not make it again. Do something else.]"
+		return r, nil
+	case n < nudgeAt: // small models often go on with what they have done already
 		r.Text += "\n[This is the same as before. If the task is done, answer the user now, in plain words.]"
 		return r, nil
 	case n < askAt || n%askAt != 0:

@@ -102,9 +102,12 @@ type Agent struct {
 	sum     event.Counts
 	changed map[string]bool // files, of the work on the last message
 	guard   guard
-	notes   []string // for the model, with the next message
-	marks   []Mark
-	undone  []undone
+	// repeated is how often the last call came with its result; the next answer is drawn otherwise then.
+	repeated int
+	read     map[string]bool // files that the model has read, as paths of calls have them
+	notes    []string        // for the model, with the next message
+	marks    []Mark
+	undone   []undone
 
 	mu     sync.Mutex // guards queued and notes
 	queued []string
@@ -136,7 +139,7 @@ func newAgent(o Options) *Agent {
 		o.More = tool.More
 	}
 	i := o.Model.Info()
-	a := &Agent{o: o, system: prompt.System(i.Parameters), window: i.Window, out: &sync.Mutex{}, changed: map[string]bool{}}
+	a := &Agent{o: o, system: prompt.System(i.Parameters), window: i.Window, out: &sync.Mutex{}, changed: map[string]bool{}, read: map[string]bool{}}
 	a.tools = slices.Clone(o.Core)
 	if more := o.More(append(slices.Clone(o.Others), &task{a})...); more != nil {
 		a.tools = append(a.tools, more)

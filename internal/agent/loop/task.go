@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/baleenrun/baleen/internal/agent/event"
@@ -55,7 +56,7 @@ func (t *task) Run(ctx context.Context, _ *tool.Env, args json.RawMessage, _ fun
 	a := t.a
 	sub := &Agent{
 		o: a.o, system: a.system, window: a.window, id: id, depth: a.depth + 1, begun: true, out: a.out,
-		changed: map[string]bool{}, session: a.session.Fork(),
+		changed: map[string]bool{}, session: a.session.Fork(), read: maps.Clone(a.read),
 	}
 	sub.o.Budget.Turns = taskTurns
 	sub.o.Titles, sub.o.Checkpoints = false, nil

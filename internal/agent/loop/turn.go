@@ -196,7 +196,7 @@ func (w *working) turn(ctx context.Context) (again bool, err error) {
 	if err := a.emit(event.Turn{N: a.turns}); err != nil {
 		return false, err
 	}
-	ans, err := a.generate(ctx, a.session, model.Options{MaxTokens: longest(room), Call: w.force})
+	ans, err := a.generate(ctx, a.session, model.Options{MaxTokens: longest(room), Call: w.force, Vary: a.repeated > 1})
 	w.force = ""
 	if ans.Message.Role != "" {
 		w.last = ans.Message.Text

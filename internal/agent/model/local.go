@@ -14,6 +14,9 @@ import (
 // RATIONALE: Why does a small model make one call an answer?
 const oneCall = 9_000_000_000
 
+// varied is the temperature of answers that are to differ from what was said before.
+const varied = 0.7
+
 // A Local is a model of this process.
 type Local struct {
 	svc   *chat.Service
@@ -149,6 +152,10 @@ func (s *localSession) request(o Options) *chat.Request {
 	}
 	if o.NoThink && s.m.lease.Model.Thinks() {
 		r.Thinking, r.Effort = new(false), ""
+	}
+	if t := r.Sampling.Temperature; o.Vary && (t == nil || *t < varied) {
+		r.Sampling.Temperature, r.Sampling.TopP = new(float32(varied)), new(float32(0.9))
+		r.Sampling.Seed = new(*r.Sampling.Seed + uint64(len(s.msgs))) // else the same draw again
 	}
 	if o.Schema != nil {
 		r.Format = chat.Format{Kind: chat.SchemaFormat, Schema: o.Schema}

@@ -94,7 +94,9 @@ type Options struct {
 	NoTools   bool            // no calls: a summary, a title
 	Schema    json.RawMessage // what the answer's text is held to; nil: nothing
 	NoThink   bool            // no reasoning, where the model can do without
-	Call      string          // the tool that must be called, where the model can be held to it
+	// Vary draws the answer with some randomness, where the most probable one would be what was said before.
+	Vary bool
+	Call string // the tool that must be called, where the model can be held to it
 }
 
 // A Delta is a piece of an answer, in the order in which it comes. One of its fields is set.

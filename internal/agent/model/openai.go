@@ -54,8 +54,10 @@ func (d openAI) request(s *remoteSession, o Options) (path string, body []byte) 
 	b.WriteString(`{"model":`)
 	b.Write(compact(r.Name))
 	b.WriteString(`,"stream":true,"stream_options":{"include_usage":true}`)
-	if r.Temperature != nil {
-		fmt.Fprintf(&b, `,"temperature":%s`, compact(*r.Temperature))
+	if t := r.Temperature; t != nil && !(o.Vary && *t < varied) {
+		fmt.Fprintf(&b, `,"temperature":%s`, compact(*t))
+	} else if o.Vary {
+		fmt.Fprintf(&b, `,"temperature":%v`, varied)
 	}
 	if r.Seed != nil {
 		fmt.Fprintf(&b, `,"seed":%d`, *r.Seed)
