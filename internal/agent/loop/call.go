@@ -1,10 +1,13 @@
 package loop
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -12,6 +15,7 @@ import (
 	"github.com/baleenrun/baleen/internal/agent/event"
 	"github.com/baleenrun/baleen/internal/agent/model"
 	"github.com/baleenrun/baleen/internal/agent/perm"
+	"github.com/baleenrun/baleen/internal/agent/prompt"
 	"github.com/baleenrun/baleen/internal/agent/tool"
 )
 
@@ -148,7 +152,13 @@ func (a *Agent) unseen(ctx context.Context, c model.Call, res tool.Result) strin
 		return ""
 	}
 	read := a.find("read")
-	if c.Name != "edit" || a.read[args.Path] || read == nil {
+	if c.Name != "edit" || read == nil {
+		return ""
+	}
+	if a.small() && a.find("write") != nil && a.lines(args.Path) <= prompt.WholeLines {
+		a.force = "write"
+	}
+	if a.read[args.Path] {
 		return ""
 	}
 	arg, err := json.Marshal(args)
@@ -161,6 +171,15 @@ func (a *Agent) unseen(ctx context.Context, c model.Call, res tool.Result) strin
 	}
 	a.read[args.Path] = true
 	return "\nThe file is:\n" + shown.Text
+}
+
+// lines counts the lines of a file, as far as it matters.
+func (a *Agent) lines(path string) int {
+	b, err := os.ReadFile(joinRoot(a.o.Env.Root, path))
+	if err != nil {
+		return math.MaxInt
+	}
+	return bytes.Count(b, []byte("\n"))
 }
 
 // maxUnseen bounds, in bytes, the files that are shown without being asked for.

@@ -104,6 +104,7 @@ type Agent struct {
 	guard   guard
 	// repeated is how often the last call came with its result; the next answer is drawn otherwise then.
 	repeated int
+	force    string          // the tool that the next answer is to call
 	read     map[string]bool // files that the model has read, as paths of calls have them
 	notes    []string        // for the model, with the next message
 	marks    []Mark
@@ -141,6 +142,7 @@ func newAgent(o Options) *Agent {
 	i := o.Model.Info()
 	a := &Agent{o: o, system: prompt.System(i.Parameters), window: i.Window, out: &sync.Mutex{}, changed: map[string]bool{}, read: map[string]bool{}}
 	a.tools = slices.Clone(o.Core)
+	slices.SortStableFunc(a.tools, func(x, y tool.Tool) int { return rank(x) - rank(y) })
 	if more := o.More(append(slices.Clone(o.Others), &task{a})...); more != nil {
 		a.tools = append(a.tools, more)
 	}
@@ -158,6 +160,16 @@ func newAgent(o Options) *Agent {
 		}
 	}
 	return a
+}
+
+// order is that of the prompt: small models take what stands first, so looking stands before changing.
+var order = []string{"read", "list", "grep", "write", "edit", "bash"}
+
+func rank(t tool.Tool) int {
+	if i := slices.Index(order, t.Spec().Name); i >= 0 {
+		return i
+	}
+	return len(order)
 }
 
 // Prompt returns the system prompt and the tools, as the model is told of them.

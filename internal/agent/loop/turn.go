@@ -136,9 +136,8 @@ type working struct {
 	turns  int // of the session before it
 	last   string
 
-	cut, malformed, empty int    // such answers in a row
-	full                  bool   // the last prompt found no room
-	force                 string // the tool that the next answer is to call
+	cut, malformed, empty int  // such answers in a row
+	full                  bool // the last prompt found no room
 }
 
 func (w *working) run(ctx context.Context) error {
@@ -196,8 +195,8 @@ func (w *working) turn(ctx context.Context) (again bool, err error) {
 	if err := a.emit(event.Turn{N: a.turns}); err != nil {
 		return false, err
 	}
-	ans, err := a.generate(ctx, a.session, model.Options{MaxTokens: longest(room), Call: w.force, Vary: a.repeated > 1})
-	w.force = ""
+	ans, err := a.generate(ctx, a.session, model.Options{MaxTokens: longest(room), Call: a.force, Vary: a.repeated > 1})
+	a.force = ""
 	if ans.Message.Role != "" {
 		w.last = ans.Message.Text
 		if e := a.keep(ans); e != nil {
@@ -308,7 +307,7 @@ func (w *working) follow(ctx context.Context, ans model.Answer) (again bool, err
 		if w.malformed++; w.malformed > 3 {
 			return false, a.emit(event.Note{Text: "the model tries to call a tool and does not get the form right"})
 		}
-		w.force = ans.Meant
+		a.force = ans.Meant
 		return note("That was no valid call: %s. The tools are %s. Call one with a JSON object of its arguments, "+
 			"or answer in plain words.", ans.Malformed, strings.Join(a.toolNames(), ", "))
 	case strings.TrimSpace(m.Text) == "":
