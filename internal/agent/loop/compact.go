@@ -83,7 +83,7 @@ func (a *Agent) compact(ctx context.Context, before int) error {
 	if a.o.First != nil {
 		text = a.o.First() + "\n" + text
 	}
-	s := a.o.Model.Open(model.Spec{System: a.system, Tools: a.specs})
+	s := a.open(model.Spec{})
 	s.Append(model.Message{Role: model.User, Text: text})
 	after, err := s.Count(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (a *Agent) compact(ctx context.Context, before int) error {
 	for i := range a.marks { // files can still be taken back
 		a.marks[i].Messages = -1
 	}
-	a.session = a.o.Model.Open(model.Spec{System: a.system, Tools: a.specs})
+	a.session = a.open(model.Spec{})
 	return a.say(model.Message{Role: model.User, Text: text}, true)
 }
 

@@ -23,6 +23,7 @@ type guard struct {
 type seen struct {
 	sum   [sha256.Size]byte
 	times int
+	at    int // messages before the answer that made it
 }
 
 const (
@@ -35,7 +36,7 @@ const (
 var durations = regexp.MustCompile(`\d+(?:\.\d+)?\s*(?:ns|µs|us|ms|s|sec|seconds)\b`)
 
 // count notes a call with its result and returns how many times both came.
-func (g *guard) count(c model.Call, result string) int {
+func (g *guard) count(c model.Call, result string, at int) int {
 	sum := sha256.Sum256([]byte(c.Name + "\x00" + canonical(c.Args) + "\x00" + durations.ReplaceAllString(result, "")))
 	n := 1
 	for i := len(g.recent) - 1; i >= 0; i-- {
@@ -44,10 +45,51 @@ func (g *guard) count(c model.Call, result string) int {
 			break
 		}
 	}
-	if g.recent = append(g.recent, seen{sum, n}); len(g.recent) > guardMemory {
+	if g.recent = append(g.recent, seen{sum, n, at}); len(g.recent) > guardMemory {
 		g.recent = g.recent[1:]
 	}
 	return n
+}
+
+// second returns how many messages stand before the second of the same calls that the memory ends with; 0: they do not
+// stand one behind the other.
+func (g *guard) second() int {
+	n := len(g.recent) - 1
+	for i := n; i >= 0; i-- {
+		if g.recent[i].sum != g.recent[n].sum {
+			return 0
+		}
+		if g.recent[i].times == 2 {
+			return g.recent[i].at
+		}
+	}
+	return 0
+}
+
+// answerAt is the place of the last answer.
+func (a *Agent) answerAt() int {
+	msgs := a.session.Messages()
+	for i := len(msgs) - 1; i >= 0; i-- {
+		if msgs[i].Role == model.Assistant {
+			return i
+		}
+	}
+	return 0
+}
+
+// unwind takes repetitions out of what a small model sees, but for the first: it copies what it sees, whatever it is told.
+// RATIONALE: Why are a small model's repetitions taken back?
+func (a *Agent) unwind() error {
+	n := a.rewind
+	if a.rewind = 0; n == 0 || n >= len(a.session.Messages()) {
+		return nil
+	}
+	if err := a.emit(event.Undone{Messages: &n}); err != nil {
+		return err
+	}
+	a.session.Truncate(n)
+	return a.say(model.Message{Role: model.User, Text: "You made this last call three times, always with the same result. It " +
+		"will not change. Do something else now, with another tool, or tell the user what is missing."}, true)
 }
 
 // guarded looks at the result of a call: at the third time the model is told, at the fifth somebody is asked.
@@ -55,7 +97,7 @@ func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err er
 	if err != nil {
 		return r, err
 	}
-	n := a.guard.count(c, r.Text)
+	n := a.guard.count(c, r.Text, a.answerAt())
 	a.repeated = n
 	switch {
 	case n == 1 || n < nudgeAt && !a.small():
@@ -67,6 +109,9 @@ func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err er
 		r.Text += "\n[This is the same as before. If the task is done, answer the user now, in plain words.]"
 		return r, nil
 	case n < askAt || n%askAt != 0:
+		if n == nudgeAt && a.small() && a.o.Log != nil {
+			a.rewind = a.guard.second()
+		}
 		r.Text += fmt.Sprintf("\n[You made this same call %d times, with the same result. It will not change. "+
 			"Do something else, or tell the user what is missing.]", n)
 		return r, nil

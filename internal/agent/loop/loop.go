@@ -88,6 +88,8 @@ type Agent struct {
 	o       Options
 	tools   []tool.Tool
 	specs   []model.ToolSpec
+	behind  []tool.Tool // more_tools, which can be called by their names, too
+	hidden  []model.ToolSpec
 	system  string
 	session model.Session
 	window  int
@@ -104,6 +106,7 @@ type Agent struct {
 	guard   guard
 	// repeated is how often the last call came with its result; the next answer is drawn otherwise then.
 	repeated int
+	rewind   int             // how many messages are to remain, where repetitions are taken back
 	force    string          // the tool that the next answer is to call
 	read     map[string]bool // files that the model has read, as paths of calls have them
 	notes    []string        // for the model, with the next message
@@ -119,7 +122,7 @@ type Agent struct {
 // New begins a session. The log has its Session event already; see Begin for what belongs into it.
 func New(o Options) *Agent {
 	a := newAgent(o)
-	a.session = o.Model.Open(model.Spec{System: a.system, Tools: a.specs})
+	a.session = a.open(model.Spec{})
 	return a
 }
 
@@ -143,13 +146,20 @@ func newAgent(o Options) *Agent {
 	a := &Agent{o: o, system: prompt.System(i.Parameters), window: i.Window, out: &sync.Mutex{}, changed: map[string]bool{}, read: map[string]bool{}}
 	a.tools = slices.Clone(o.Core)
 	slices.SortStableFunc(a.tools, func(x, y tool.Tool) int { return rank(x) - rank(y) })
-	if more := o.More(append(slices.Clone(o.Others), &task{a})...); more != nil {
+	if n := i.Parameters; n > 0 && n <= tinyModel {
+		for k, t := range a.tools {
+			if t.Spec().Name == "edit" {
+				a.tools = slices.Delete(a.tools, k, k+1)
+				o.Others = append(slices.Clone(o.Others), t)
+				break
+			}
+		}
+	}
+	a.behind = append(slices.Clone(o.Others), &task{a})
+	if more := o.More(a.behind...); more != nil {
 		a.tools = append(a.tools, more)
 	}
-	for _, t := range a.tools {
-		s := t.Spec()
-		a.specs = append(a.specs, model.ToolSpec{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
-	}
+	a.specs, a.hidden = specsOf(a.tools), specsOf(a.behind)
 	if o.Env.Todos == nil {
 		o.Env.Todos = func(ts []tool.Todo) {
 			var t event.Todo
@@ -161,6 +171,11 @@ func newAgent(o Options) *Agent {
 	}
 	return a
 }
+
+// tinyModel is the number of parameters up to which a model is not offered edit from the start: it stands behind
+// more_tools.
+// RATIONALE: Why do small models write files whole?
+const tinyModel = 3_500_000_000
 
 // order is that of the prompt: small models take what stands first, so looking stands before changing.
 var order = []string{"read", "list", "grep", "write", "edit", "bash"}
@@ -241,9 +256,23 @@ func (a *Agent) say(m model.Message, note bool) error {
 	return err
 }
 
+func specsOf(ts []tool.Tool) (out []model.ToolSpec) {
+	for _, t := range ts {
+		s := t.Spec()
+		out = append(out, model.ToolSpec{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
+	}
+	return out
+}
+
+// open begins a conversation.
+func (a *Agent) open(spec model.Spec) model.Session {
+	spec.System, spec.Tools, spec.Behind = a.system, a.specs, a.hidden
+	return a.o.Model.Open(spec)
+}
+
 // find returns the tool of a name.
 func (a *Agent) find(name string) tool.Tool {
-	for _, t := range a.tools {
+	for _, t := range slices.Concat(a.tools, a.behind) {
 		if t.Spec().Name == name {
 			return t
 		}

@@ -125,11 +125,11 @@ func Resume(o Options, events []event.Event) (*Agent, error) {
 	if s.Begin.Prompt != "" {
 		a.system = s.Begin.Prompt
 	}
-	spec := model.Spec{System: a.system, Tools: a.specs, History: s.Messages}
+	spec := model.Spec{History: s.Messages}
 	if i := o.Model.Info(); i.Digest == s.Begin.Digest && i.Name == s.Begin.Model {
 		spec.Tokens, spec.Known = s.Tokens, s.Known
 	}
-	a.session = o.Model.Open(spec)
+	a.session = a.open(spec)
 	a.begun, a.title, a.turns, a.sum = len(s.Messages) > 0, s.Title, s.Turns, s.Sum
 	a.marks = s.Marks
 	if n := len(s.Shown); n > 0 {

@@ -60,7 +60,7 @@ func (t *task) Run(ctx context.Context, _ *tool.Env, args json.RawMessage, _ fun
 	}
 	sub.o.Budget.Turns = taskTurns
 	sub.o.Titles, sub.o.Checkpoints = false, nil
-	sub.tools, sub.specs = a.tools, a.specs // what the prompt offers; a task in it is refused by its depth
+	sub.tools, sub.specs, sub.behind, sub.hidden = a.tools, a.specs, a.behind, a.hidden // what the prompt offers; a task in it is refused by its depth
 	end, last, err := sub.work(ctx, func() error { return sub.beginTask(id, text) })
 	a.sum.Add(event.Counts{
 		Prompt: sub.sum.Prompt, Cached: sub.sum.Cached, Generated: sub.sum.Generated, Requests: sub.sum.Requests,

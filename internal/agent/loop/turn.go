@@ -302,7 +302,10 @@ func (w *working) follow(ctx context.Context, ans model.Answer) (again bool, err
 		return note("Your answer was too long and was cut off. Take a smaller step: one short call.")
 	case len(m.Calls) > 0:
 		w.cut, w.malformed, w.empty = 0, 0, 0
-		return true, a.runAll(ctx, m.Calls)
+		if err := a.runAll(ctx, m.Calls); err != nil {
+			return false, err
+		}
+		return true, a.unwind()
 	case ans.Malformed != "":
 		if w.malformed++; w.malformed > 3 {
 			return false, a.emit(event.Note{Text: "the model tries to call a tool and does not get the form right"})

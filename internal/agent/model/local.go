@@ -125,6 +125,9 @@ func (s *localSession) Truncate(n int) {
 	s.known, s.tokens = best, slices.Clip(s.tokens[:s.at[best]])
 }
 
+// all are the tools that can be called, those that the prompt offers first.
+func (s *localSession) all() []ToolSpec { return slices.Concat(s.spec.Tools, s.spec.Behind) }
+
 // request asks for an answer to the conversation.
 func (s *localSession) request(o Options) *chat.Request {
 	r := &chat.Request{
@@ -138,9 +141,10 @@ func (s *localSession) request(o Options) *chat.Request {
 	for _, m := range joined(s.msgs) {
 		r.Messages = append(r.Messages, chatMessage(m))
 	}
-	for _, t := range s.spec.Tools {
+	for i, t := range s.all() {
 		r.Tools = append(r.Tools, chat.Tool{
 			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: !s.m.o.Free,
+			Told: i >= len(s.spec.Tools),
 		})
 	}
 	r.SingleCall = !s.m.o.Many && s.m.info.Parameters > 0 && s.m.info.Parameters <= oneCall
@@ -268,7 +272,7 @@ func (s *localSession) Generate(ctx context.Context, o Options, emit func(Delta)
 	}
 	a.Message.Role, a.Message.Text, a.Message.Reasoning = Assistant, strings.TrimSpace(text.String()), reasoning.String()
 	if len(a.Message.Calls) == 0 && !o.NoTools && o.Schema == nil {
-		a.settle(s.spec.Tools, func() string { return chat.NewID("call_") })
+		a.settle(s.all(), func() string { return chat.NewID("call_") })
 	}
 	s.take(&a, st.Said(), r.Known > 0 || s.known == 0)
 	return a, err

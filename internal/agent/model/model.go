@@ -46,8 +46,10 @@ type ToolSpec struct {
 
 // A Spec begins a session.
 type Spec struct {
-	System  string
-	Tools   []ToolSpec
+	System string
+	Tools  []ToolSpec
+	// Behind are tools that can be called as well, though the prompt does not offer them: another tool tells of them.
+	Behind  []ToolSpec
 	History []Message // of a session that is gone on with
 	// Tokens are the exact ones of its first Known messages, where there are any: see Answer.
 	Tokens []int32

@@ -288,7 +288,7 @@ func (s *remoteSession) take(r *reading, o Options) Answer {
 	default:
 		a.Reason = Stop
 		if !o.NoTools && o.Schema == nil {
-			a.settle(s.spec.Tools, func() string { return "call_" + strconv.FormatInt(r.began.UnixNano(), 36) })
+			a.settle(slices.Concat(s.spec.Tools, s.spec.Behind), func() string { return "call_" + strconv.FormatInt(r.began.UnixNano(), 36) })
 		}
 	}
 	a.Exact = true
