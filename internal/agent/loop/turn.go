@@ -308,9 +308,14 @@ func (w *working) follow(ctx context.Context, ans model.Answer) (again bool, err
 		return true, a.unwind()
 	case ans.Malformed != "":
 		if w.malformed++; w.malformed > 3 {
-			return false, a.emit(event.Note{Text: "the model tries to call a tool and does not get the form right"})
+			if err := a.emit(event.Note{Text: "the model tries to call a tool and does not get the form right"}); err != nil {
+				return false, err
+			}
+			return false, &overError{event.Looped}
 		}
-		a.force = ans.Meant
+		if a.force = ans.Meant; a.force == "" && w.malformed > 1 {
+			a.force = model.AnyTool
+		}
 		return note("That was no valid call: %s. The tools are %s. Call one with a JSON object of its arguments, "+
 			"or answer in plain words.", ans.Malformed, strings.Join(a.toolNames(), ", "))
 	case strings.TrimSpace(m.Text) == "":

@@ -103,7 +103,9 @@ func (d anthropic) request(s *remoteSession, o Options) (path string, body []byt
 		fmt.Fprintf(&b, `{"role":%q,"content":%s}`, role, compact(turns[i]))
 	}
 	fmt.Fprintf(&b, `],"max_tokens":%d`, most)
-	if o.Call != "" {
+	if o.Call == AnyTool {
+		b.WriteString(`,"tool_choice":{"type":"any"}`)
+	} else if o.Call != "" {
 		fmt.Fprintf(&b, `,"tool_choice":{"type":"tool","name":%s}`, compact(o.Call))
 	}
 	b.WriteByte('}')

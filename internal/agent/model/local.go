@@ -148,7 +148,11 @@ func (s *localSession) request(o Options) *chat.Request {
 		})
 	}
 	r.SingleCall = !s.m.o.Many && s.m.info.Parameters > 0 && s.m.info.Parameters <= oneCall
-	if o.Call != "" {
+	switch o.Call {
+	case "":
+	case AnyTool:
+		r.Choice = chat.ToolChoice{Mode: chat.ToolsRequired}
+	default:
 		r.Choice = chat.ToolChoice{Mode: chat.ToolNamed, Name: o.Call}
 	}
 	if o.NoTools {

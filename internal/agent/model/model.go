@@ -101,6 +101,9 @@ type Options struct {
 	Call string // the tool that must be called, where the model can be held to it
 }
 
+// AnyTool as Options.Call demands a call of whatever tool.
+const AnyTool = "*"
+
 // A Delta is a piece of an answer, in the order in which it comes. One of its fields is set.
 type Delta struct {
 	Text      string

@@ -98,7 +98,9 @@ func (d openAI) request(s *remoteSession, o Options) (path string, body []byte) 
 	if o.MaxTokens > 0 {
 		fmt.Fprintf(&b, `,"max_tokens":%d`, o.MaxTokens)
 	}
-	if o.Call != "" {
+	if o.Call == AnyTool {
+		b.WriteString(`,"tool_choice":"required"`)
+	} else if o.Call != "" {
 		fmt.Fprintf(&b, `,"tool_choice":{"type":"function","function":{"name":%s}}`, compact(o.Call))
 	}
 	if o.Schema != nil {
