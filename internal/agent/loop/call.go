@@ -10,7 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/baleenrun/baleen/internal/agent/event"
 	"github.com/baleenrun/baleen/internal/agent/model"
@@ -136,8 +138,8 @@ func (a *Agent) run(ctx context.Context, c model.Call) (tool.Result, error) {
 	return res, err
 }
 
-// unseen is the text of a file that could not be edited as the model thought it was, without having read it: told to read
-// it first, small models try the same again.
+// unseen is the text of a file that the model wanted to change without having read it: told to read it first, small models
+// try the same again. What such a model made up stands in its context then, and it copies it: it is taken out of its sight.
 func (a *Agent) unseen(ctx context.Context, c model.Call, res tool.Result) string {
 	var args struct {
 		Path string `json:"path"`
@@ -151,27 +153,67 @@ func (a *Agent) unseen(ctx context.Context, c model.Call, res tool.Result) strin
 		}
 		return ""
 	}
-	read := a.find("read")
-	if c.Name != "edit" || read == nil {
+	if c.Name != "edit" && c.Name != "write" {
 		return ""
 	}
-	if a.small() && a.find("write") != nil && a.lines(args.Path) <= prompt.WholeLines {
+	if a.small() && c.Name == "edit" && a.find("write") != nil && a.lines(args.Path) <= prompt.WholeLines {
 		a.force = "write"
 	}
 	if a.read[args.Path] {
 		return ""
 	}
-	arg, err := json.Marshal(args)
-	if err != nil {
+	text := a.show(ctx, args.Path)
+	if text == "" {
 		return ""
 	}
-	shown, err := read.Run(ctx, a.o.Env, arg, func(string) {})
-	if err != nil || shown.IsError || len(shown.Text) > maxUnseen {
+	if a.small() {
+		a.rewind, a.instead = a.answerAt(), "You wanted to change "+args.Path+" and have not read it yet. It is:\n"+text
 		return ""
 	}
-	a.read[args.Path] = true
-	return "\nThe file is:\n" + shown.Text
+	return "\nThe file is:\n" + text
 }
+
+// show reads a file for the model, where that needs no question; "": it is not shown.
+func (a *Agent) show(ctx context.Context, path string) string {
+	read := a.find("read")
+	arg, err := json.Marshal(map[string]string{"path": path})
+	if read == nil || err != nil {
+		return ""
+	}
+	effect, err := read.Effect(a.o.Env, arg)
+	if err != nil || a.o.Policy.Decide(effect).Decision != perm.Allow {
+		return ""
+	}
+	res, err := read.Run(ctx, a.o.Env, arg, func(string) {})
+	if err != nil || res.IsError || len(res.Text) > min(maxUnseen, max(a.window/2, 1000)) {
+		return ""
+	}
+	a.read[path] = true
+	return res.Text
+}
+
+// named finds files of the workspace that a text names, as a user would write them.
+func (a *Agent) named(text string) []string {
+	root, err := os.OpenRoot(a.o.Env.Root)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	var out []string
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`'\"(),;:", r) }) {
+		w = strings.TrimPrefix(strings.TrimRight(w, ".!?"), "@")
+		if !strings.ContainsAny(w, "./") || slices.Contains(out, w) || len(out) == maxNamed {
+			continue
+		}
+		if st, err := root.Stat(w); err == nil && st.Mode().IsRegular() && a.lines(w) <= prompt.WholeLines {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// maxNamed bounds the files that are shown since the user named them.
+const maxNamed = 3
 
 // lines counts the lines of a file, as far as it matters.
 func (a *Agent) lines(path string) int {

@@ -68,7 +68,7 @@ func (a *Agent) compact(ctx context.Context, before int) error {
 		shorten(f, msgs, a.window)
 	}
 	f.Append(model.Message{Role: model.User, Text: summarise})
-	ans, err := a.generate(ctx, f, model.Options{NoTools: true, NoThink: true, MaxTokens: summaryTokens(a.window)})
+	ans, err := a.generate(ctx, f, model.Options{NoTools: true, NoThink: true, MaxTokens: summaryTokens(a.window)}, true)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err

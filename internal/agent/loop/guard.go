@@ -3,8 +3,11 @@ package loop
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/baleenrun/baleen/internal/agent/event"
@@ -51,6 +54,16 @@ func (g *guard) count(c model.Call, result string, at int) int {
 	return n
 }
 
+// asItIs tells whether a call writes what a file has already.
+func (a *Agent) asItIs(c model.Call) bool {
+	var args struct{ Path, Content string }
+	if c.Name != "write" || json.Unmarshal([]byte(c.Args), &args) != nil {
+		return false
+	}
+	b, err := os.ReadFile(joinRoot(a.o.Env.Root, args.Path))
+	return err == nil && strings.TrimRight(string(b), "\n") == strings.TrimRight(args.Content, "\n")
+}
+
 // second returns how many messages stand before the second of the same calls that the memory ends with; 0: they do not
 // stand one behind the other.
 func (g *guard) second() int {
@@ -88,8 +101,7 @@ func (a *Agent) unwind() error {
 		return err
 	}
 	a.session.Truncate(n)
-	return a.say(model.Message{Role: model.User, Text: "You made this last call three times, always with the same result. It " +
-		"will not change. Do something else now, with another tool, or tell the user what is missing."}, true)
+	return a.say(model.Message{Role: model.User, Text: a.instead}, true)
 }
 
 // guarded looks at the result of a call: at the third time the model is told, at the fifth somebody is asked.
@@ -99,6 +111,21 @@ func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err er
 	}
 	n := a.guard.count(c, r.Text, a.answerAt())
 	a.repeated = n
+	if a.small() && len(a.changed) > 0 {
+		done := len(r.Changed) == 0 && a.asItIs(c)
+		switch {
+		case n == 2 && (done || !r.IsError): // what it has done already, again: it is done, and does not know
+			a.conclude = true
+			r.Text += "\n[This is done already.]\nAnswer the user now, in plain words."
+			return r, nil
+		case n == 1 && done:
+			r.Text += "\n[The file is as you want it. If the task is done, answer the user now, in plain words.]"
+			return r, nil
+		case n == 1 && c.Name == "bash" && !r.IsError:
+			r.Text += "\n[That went well. If the task is done, answer the user now, in plain words.]"
+			return r, nil
+		}
+	}
 	switch {
 	case n == 1 || n < nudgeAt && !a.small():
 		return r, nil
@@ -110,7 +137,10 @@ func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err er
 		return r, nil
 	case n < askAt || n%askAt != 0:
 		if n == nudgeAt && a.small() && a.o.Log != nil {
-			a.rewind = a.guard.second()
+			if a.rewind = a.guard.second(); a.rewind > 0 {
+				a.instead = "You made this last call three times, always with the same result. It will not change. Do " +
+					"something else now, with another tool, or tell the user what is missing."
+			}
 		}
 		r.Text += fmt.Sprintf("\n[You made this same call %d times, with the same result. It will not change. "+
 			"Do something else, or tell the user what is missing.]", n)

@@ -106,6 +106,8 @@ type Agent struct {
 	guard   guard
 	// repeated is how often the last call came with its result; the next answer is drawn otherwise then.
 	repeated int
+	conclude bool            // the next answer is to be in words
+	instead  string          // what stands in the place of what is taken back
 	rewind   int             // how many messages are to remain, where repetitions are taken back
 	force    string          // the tool that the next answer is to call
 	read     map[string]bool // files that the model has read, as paths of calls have them

@@ -38,7 +38,7 @@ func (a *Agent) Send(ctx context.Context, text string) (event.End, string, error
 		if err := a.checkpoint(ctx); err != nil {
 			return err
 		}
-		return a.hear(text)
+		return a.hear(ctx, text)
 	})
 }
 
@@ -47,9 +47,22 @@ func (a *Agent) Continue(ctx context.Context) (event.End, string, error) {
 	return a.work(ctx, func() error { return nil })
 }
 
-// hear makes what the user says part of the conversation.
-func (a *Agent) hear(text string) error {
+// hear makes what the user says part of the conversation. A small model is shown short files that are named: it would
+// change them as it thinks that they are.
+func (a *Agent) hear(ctx context.Context, text string) error {
 	a.request = text
+	if a.small() {
+		for _, path := range a.named(text) {
+			if a.read[path] {
+				continue
+			}
+			if shown := a.show(ctx, path); shown != "" {
+				if err := a.say(model.Message{Role: model.User, Text: path + " is:\n" + shown}, true); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return a.say(model.Message{Role: model.User, Text: text}, false)
 }
 
@@ -183,7 +196,7 @@ func (w *working) within() error {
 func (w *working) turn(ctx context.Context) (again bool, err error) {
 	a := w.a
 	for _, text := range a.steered() {
-		if err := a.hear(text); err != nil {
+		if err := a.hear(ctx, text); err != nil {
 			return false, err
 		}
 	}
@@ -195,8 +208,10 @@ func (w *working) turn(ctx context.Context) (again bool, err error) {
 	if err := a.emit(event.Turn{N: a.turns}); err != nil {
 		return false, err
 	}
-	ans, err := a.generate(ctx, a.session, model.Options{MaxTokens: longest(room), Call: a.force, Vary: a.repeated > 1})
-	a.force = ""
+	ans, err := a.generate(ctx, a.session, model.Options{
+		MaxTokens: longest(room), Call: a.force, Vary: a.repeated > 1, NoTools: a.conclude,
+	}, false)
+	a.force, a.conclude = "", false
 	if ans.Message.Role != "" {
 		w.last = ans.Message.Text
 		if e := a.keep(ans); e != nil {
@@ -228,13 +243,13 @@ func longest(room int) int {
 	return room
 }
 
-// generate asks for an answer and hands out what comes of it.
-func (a *Agent) generate(ctx context.Context, s model.Session, o model.Options) (model.Answer, error) {
+// generate asks for an answer and hands out what comes of it, unless it is quiet: a summary or a title is no answer.
+func (a *Agent) generate(ctx context.Context, s model.Session, o model.Options, quiet bool) (model.Answer, error) {
 	var lost error
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ans, err := s.Generate(ctx, o, func(d model.Delta) {
-		if lost != nil || o.NoTools { // a summary is no answer
+		if lost != nil || quiet {
 			return
 		}
 		var b event.Body
@@ -333,7 +348,7 @@ func (w *working) follow(ctx context.Context, ans model.Answer) (again bool, err
 func (a *Agent) makeTitle(ctx context.Context) {
 	f := a.session.Fork()
 	f.Append(model.Message{Role: model.User, Text: "Name this session in at most six words. Write only the name."})
-	ans, err := a.generate(ctx, f, model.Options{NoTools: true, NoThink: true, MaxTokens: 24})
+	ans, err := a.generate(ctx, f, model.Options{NoTools: true, NoThink: true, MaxTokens: 24}, true)
 	if err != nil {
 		return
 	}
