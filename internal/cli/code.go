@@ -33,6 +33,7 @@ import (
 type codeFlags struct {
 	runFlags
 	dir          string
+	allow, deny  []string
 	mode         string
 	outputFormat string
 	inputFormat  string
@@ -89,6 +90,8 @@ func (a *app) codeCommand() *cobra.Command {
 	fs.StringVarP(&f.model, "model", "m", "", "the MODEL")
 	fs.StringVarP(&f.dir, "dir", "C", "", "the folder to work in (default: the current one)")
 	fs.StringVar(&f.mode, "mode", "", "what is done without asking: plan, ask, accept-edits, adaptive, auto (default: accept-edits)")
+	fs.StringArrayVar(&f.allow, "allow", nil, "a `rule` of what is done without asking, such as \"run go test *\"; may be repeated")
+	fs.StringArrayVar(&f.deny, "deny", nil, "a `rule` of what is not done; may be repeated")
 	fs.StringVar(&f.outputFormat, "output-format", headless.Text, "text, json or stream-json")
 	fs.StringVar(&f.inputFormat, "input-format", headless.Text, "text, or stream-json: messages and answers, one a line")
 	fs.IntVar(&f.maxTurns, "max-turns", 0, "most requests to the model for a message (default: 100)")
@@ -274,7 +277,13 @@ func (a *app) openCode(ctx context.Context, f *codeFlags) (_ *codeWork, err erro
 	if err := errors.Join(os.MkdirAll(scratch, 0o700), os.MkdirAll(spill, 0o700)); err != nil {
 		return nil, err
 	}
-	w.o.Env.Spill = spill
+	w.o.Env.Spill, w.o.Env.Hidden = spill, w.o.Policy.Hides
+	if n := w.o.Model.Info().Window; n > 0 {
+		w.o.Env.Most = min(48<<10, n) // a quarter of the window or so
+	}
+	w.o.Policy.Grant(spill, false)
+	w.o.Policy.Grant(scratch, true)
+	w.closes = append(w.closes, w.o.Env.Close)
 	w.o.Policy.Grant(spill, false)
 	w.o.Policy.Grant(scratch, true)
 	w.o.Env.Most = min(w.o.Model.Info().Window, 48<<10) // as much as the loop lets through
@@ -456,7 +465,9 @@ func (a *app) permissions(f *codeFlags, w *codeWork, root, home, data string) er
 	})
 	w.o.Env.Hidden = w.o.Policy.Hides
 	w.closes = append(w.closes, w.o.Env.Close)
-	if p := w.o.Policy.Problem(); p != "" {
+	if p := w.o.Policy.Problem(); p != "" && len(f.allow)+len(f.deny) > 0 && strings.Contains(p, "the command line") {
+		return usagef("%s", p)
+	} else if p != "" {
 		a.note("%s", p)
 	}
 	return nil

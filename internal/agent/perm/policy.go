@@ -18,6 +18,8 @@ type Options struct {
 	Sandboxed bool
 	// UserFile and ProjectFile are the files of rules; they need not exist.
 	UserFile, ProjectFile string
+	// Allow and Deny are rules of this session alone, such as a command line has them.
+	Allow, Deny []string
 	// Private are files and folders that hold secrets of this program's own: they are denied.
 	Private []string
 	// Tools are files and folders outside of the workspace that may be read without asking, such as toolchains; what the

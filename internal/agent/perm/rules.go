@@ -291,6 +291,12 @@ func (p *Policy) load() {
 			rules = append(rules, more...)
 		}
 	}
+	session, err := compile(o, "the command line", o.Deny, nil, o.Allow)
+	if err != nil {
+		p.fail("the command line", err)
+		return
+	}
+	rules = append(rules, session...)
 	project, err := readRules(o.ProjectFile)
 	if err != nil {
 		p.fail(o.ProjectFile, err)
