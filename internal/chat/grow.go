@@ -17,8 +17,8 @@ type grownPrompt struct{ mark string }
 
 // begin returns the conversation to render.
 func (g *grownPrompt) begin(r *Request) ([]Message, error) {
-	if r.Known > len(r.Messages) || r.Messages[r.Known-1].Role != Assistant || len(r.Before) == 0 || r.Continue {
-		return nil, Invalidf("known", "it counts messages up to an answer that context ends with, and no answer is continued")
+	if r.Known > len(r.Messages) || r.Messages[r.Known-1].Role != Assistant || len(r.Before) == 0 {
+		return nil, Invalidf("known", "it counts messages up to an answer, which context ends with")
 	}
 	rest := r.Messages[r.Known:]
 	for n := 0; ; n++ {

@@ -102,6 +102,11 @@ func newWorld(t *testing.T, s setup, says ...string) *world {
 		Emit: w.take, Budget: s.budget, Titles: s.titles,
 		More: func(...tool.Tool) tool.Tool { return nil },
 	}
+	if len(s.core) > 0 {
+		if _, ok := s.core[0].(fake); !ok {
+			w.o.More = nil // the real one
+		}
+	}
 	if s.first != "" {
 		w.o.First = func() string { return s.first }
 	}

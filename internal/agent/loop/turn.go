@@ -150,6 +150,7 @@ type working struct {
 	last   string
 
 	cut, malformed, empty int  // such answers in a row
+	concluded             bool // the last answer was to be in words, and short
 	full                  bool // the last prompt found no room
 }
 
@@ -208,9 +209,12 @@ func (w *working) turn(ctx context.Context) (again bool, err error) {
 	if err := a.emit(event.Turn{N: a.turns}); err != nil {
 		return false, err
 	}
-	ans, err := a.generate(ctx, a.session, model.Options{
-		MaxTokens: longest(room), Call: a.force, Vary: a.repeated > 1, NoTools: a.conclude,
-	}, false)
+	o := model.Options{MaxTokens: longest(room), Call: a.force, Vary: a.repeated > 1}
+	if a.conclude { // begun for it, since it would call again
+		o = model.Options{MaxTokens: concluding, NoTools: true, NoThink: true, Begin: "I have"}
+	}
+	ans, err := a.generate(ctx, a.session, o, false)
+	w.concluded = a.conclude
 	a.force, a.conclude = "", false
 	if ans.Message.Role != "" {
 		w.last = ans.Message.Text
@@ -235,6 +239,9 @@ func (w *working) turn(ctx context.Context) (again bool, err error) {
 
 // maxAnswer bounds an answer in tokens, reasoning included: a model that has lost its way would fill the context.
 const maxAnswer = 8192
+
+// concluding bounds the answer of a model that is made to end, in tokens.
+const concluding = 200
 
 func longest(room int) int {
 	if room == 0 || room > maxAnswer {
@@ -307,6 +314,8 @@ func (w *working) follow(ctx context.Context, ans model.Answer) (again bool, err
 		return true, a.say(model.Message{Role: model.User, Text: fmt.Sprintf(format, args...)}, true)
 	}
 	switch {
+	case ans.Reason == model.Length && w.concluded:
+		return false, nil
 	case ans.Reason == model.Length:
 		if err := a.refuseAll(m.Calls, "not run: the answer was cut off"); err != nil {
 			return false, err

@@ -168,6 +168,9 @@ func (s *localSession) request(o Options) *chat.Request {
 	if o.Schema != nil {
 		r.Format = chat.Format{Kind: chat.SchemaFormat, Schema: o.Schema}
 	}
+	if o.Begin != "" {
+		r.Messages, r.Continue = append(r.Messages, chat.Text(chat.Assistant, o.Begin)), true
+	}
 	if s.known > 0 {
 		r.Before, r.Known = s.tokens, system+len(joined(s.msgs[:s.known]))
 	}
@@ -224,6 +227,10 @@ func (s *localSession) Generate(ctx context.Context, o Options, emit func(Delta)
 	}
 	defer st.Close()
 	var text, reasoning strings.Builder
+	if o.Begin != "" {
+		text.WriteString(o.Begin)
+		emit(Delta{Text: o.Begin})
+	}
 	for d := range st.All() {
 		switch d.Kind {
 		case chat.PrefillDelta:

@@ -225,6 +225,28 @@ func TestForkAndTruncate(t *testing.T) {
 	}
 }
 
+// TestBegin: an answer that is begun for the model has its begin in text and tokens.
+func TestBegin(t *testing.T) {
+	m, _ := local(t, servertest.Checkpoint{}, func(p string) string {
+		if strings.HasSuffix(p, "assistant\nI have") {
+			return " done it."
+		}
+		return "Hello."
+	})
+	s := m.Open(Spec{Tools: tools}).(*localSession)
+	for _, o := range []Options{{Begin: "I have"}, {}, {Begin: "I have", NoTools: true}} {
+		s.Append(Message{Role: User, Text: "Well?"})
+		got := ""
+		a, err := s.Generate(t.Context(), o, func(d Delta) { got += d.Text })
+		if want := map[string]string{"": "Hello.", "I have": "I have done it."}[o.Begin]; err != nil || !a.Exact || got != want || a.Message.Text != want {
+			t.Errorf("%+v %v %q", a, err, got)
+		}
+	}
+	if len(s.Messages()) != 6 {
+		t.Errorf("%d messages", len(s.Messages()))
+	}
+}
+
 // TestStoppedAnswer: an answer that is stopped stays in the conversation with its tokens, and is closed before what comes next.
 func TestStoppedAnswer(t *testing.T) {
 	m, w := local(t, servertest.Checkpoint{}, func(string) string { return strings.Repeat("0123456789", 50) })

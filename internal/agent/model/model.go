@@ -96,6 +96,8 @@ type Options struct {
 	NoTools   bool            // no calls: a summary, a title
 	Schema    json.RawMessage // what the answer's text is held to; nil: nothing
 	NoThink   bool            // no reasoning, where the model can do without
+	// Begin is what the answer begins with, where the model can be made to go on from it; elsewhere it is not heeded.
+	Begin string
 	// Vary draws the answer with some randomness, where the most probable one would be what was said before.
 	Vary bool
 	Call string // the tool that must be called, where the model can be held to it

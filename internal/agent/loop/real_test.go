@@ -1,0 +1,173 @@
+package loop
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/baleenrun/baleen/internal/agent/event"
+	"github.com/baleenrun/baleen/internal/agent/model"
+	"github.com/baleenrun/baleen/internal/agent/perm"
+	"github.com/baleenrun/baleen/internal/agent/prompt"
+	"github.com/baleenrun/baleen/internal/agent/tool"
+	"github.com/baleenrun/baleen/internal/chat"
+	modelpkg "github.com/baleenrun/baleen/internal/model"
+)
+
+// TestRealTools: scripted models with the real tools and permissions.
+func TestRealTools(t *testing.T) {
+	deny := func(Approval) Answer { return Answer{Reason: "not that"} }
+	for _, c := range []struct {
+		name   string
+		mode   perm.Mode
+		files  map[string]string
+		says   []string
+		answer func(Approval) Answer
+		nobody bool
+		want   []string // in the results, in order
+		file   string   // what a.go is then; "": as before
+	}{
+		{
+			name: "read, edit", mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "package a\n\nvar x = 1\n"},
+			says: []string{`call:read {"path": "a.go"}`, `call:edit {"path": "a.go", "old": "var x = 1", "new": "var x = 2"}`},
+			want: []string{"var x = 1", "edited"}, file: "package a\n\nvar x = 2\n",
+		},
+		{
+			name: "edit but for spaces", mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "func f() {\n\treturn  \n}\n"},
+			says: []string{`call:read {"path": "a.go"}`, `call:edit {"path": "a.go", "old": "\treturn\n}", "new": "\treturn // done\n}"}`},
+			want: []string{"return", "edited"}, file: "func f() {\n\treturn // done\n}\n",
+		},
+		{
+			name: "search", mode: perm.ModePlan, files: map[string]string{"a.go": "needle\n", "b/c.go": "hay\n"},
+			says: []string{`call:list {}`, `call:grep {"pattern": "need.e"}`}, want: []string{"b", "needle"},
+		},
+		{
+			name: "plan changes nothing", mode: perm.ModePlan, files: map[string]string{"a.go": "old\n"},
+			says: []string{`call:read {"path": "a.go"}`, `call:write {"path": "a.go", "content": "new\n"}`, `call:bash {"command": "touch b"}`},
+			want: []string{"old", "Denied: ", "Denied: "},
+		},
+		{
+			name: "outside", mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "old\n"}, nobody: true,
+			says: []string{`call:write {"path": "../out.txt", "content": "x"}`, `call:read {"path": "/etc/shadow"}`, `call:write {"path": ".git/config", "content": "x"}`},
+			want: []string{"Denied: ", "Denied: ", "Denied: "},
+		},
+		{
+			name: "asked and denied", mode: perm.ModeAsk, files: map[string]string{"a.go": "old\n"}, answer: deny,
+			says: []string{`call:read {"path": "a.go"}`, `call:write {"path": "a.go", "content": "new\n"}`}, want: []string{"old", "the user says: not that"},
+		},
+		{
+			name: "asked and allowed", mode: perm.ModeAsk, files: map[string]string{"a.go": "old\n"},
+			says: []string{`call:read {"path": "a.go"}`, `call:write {"path": "a.go", "content": "new\n"}`}, want: []string{"old", "written"}, file: "new\n",
+		},
+		{
+			name: "a command that only reads", mode: perm.ModeAsk, nobody: true, files: map[string]string{"a.go": "old\n"},
+			says: []string{`call:bash {"command": "cat a.go && pwd"}`}, want: []string{"old"},
+		},
+		{
+			name: "a command that hides another", mode: perm.ModeAsk, nobody: true, files: map[string]string{"a.go": "old\n"},
+			says: []string{`call:bash {"command": "cat a.go; $(echo rm) a.go"}`}, want: []string{"Denied: "},
+		},
+		{
+			name: "behind more_tools", mode: perm.ModeAsk, files: map[string]string{"a.go": "old\n"},
+			says: []string{`call:more_tools {}`, `call:more_tools {"tool": "nothing", "args": {}}`}, want: []string{"task", "nothing"},
+		},
+		{
+			name: "an edit without looking", mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "var x = 1\n"},
+			says: []string{`call:edit {"path": "a.go", "old": "var y", "new": "var z"}`, `raw:"path": "a.go", "content": "var x = 2\n"}}</tool_call>`},
+			want: []string{"written"}, file: "var x = 2\n", // what was made up was taken out of the model's sight
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, setup{mode: c.mode, files: c.files, core: tool.Core(), others: tool.Others(), nobody: c.nobody}, append(c.says, "Done.")...)
+			if c.answer != nil {
+				w.answer = c.answer
+			}
+			end, last := w.send("Go.")
+			got := w.results()
+			if end.Reason != event.Done || last != "Done." || len(got) != len(c.want) {
+				t.Fatalf("%+v %q %q", end, last, got)
+			}
+			for i := range got {
+				if !strings.Contains(got[i], c.want[i]) {
+					t.Errorf("result %d is %q, want %q", i, got[i], c.want[i])
+				}
+			}
+			if c.file == "" {
+				c.file = c.files["a.go"]
+			}
+			if w.read("a.go") != c.file {
+				t.Errorf("a.go is %q, want %q", w.read("a.go"), c.file)
+			}
+			if _, err := os.Stat(filepath.Join(w.root, "..", "out.txt")); err == nil {
+				t.Error("a file was written outside of the workspace")
+			}
+		})
+	}
+}
+
+// TestBehindTheBack: a file that somebody changes between is not written over.
+func TestBehindTheBack(t *testing.T) {
+	w := newWorld(t, setup{mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "one\n"}, core: tool.Core()},
+		`call:read {"path": "a.go"}`, `call:write {"path": "a.go", "content": "two\n"}`, "It was changed.")
+	w.on = func(e event.Event) {
+		if m, ok := e.Body.(event.Message); ok && m.Role == model.Tool && strings.Contains(m.Text, "one") {
+			w.write("a.go", "by hand, and longer\n")
+		}
+	}
+	w.send("Go.")
+	if w.read("a.go") != "by hand, and longer\n" {
+		t.Errorf("a.go is %q; %q", w.read("a.go"), w.results())
+	}
+}
+
+// TestPromptIsStable: what a model is told is the same bytes in every run, and short.
+func TestPromptIsStable(t *testing.T) {
+	text := func() string {
+		w := newWorld(t, setup{core: tool.Core(), others: tool.Others()})
+		system, specs := w.agent.Prompt()
+		b, err := json.Marshal(specs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return system + string(b)
+	}
+	one := text()
+	if two := text(); one != two {
+		t.Errorf("%s\n%s", one, two)
+	}
+	if len(one) > 4*prompt.MaxTokens {
+		t.Errorf("%d bytes", len(one))
+	}
+}
+
+// TestPromptTokens counts the system prompt with all tools as a real model sees them.
+func TestPromptTokens(t *testing.T) {
+	home, err := os.UserHomeDir()
+	path := filepath.Join(home, ".local", "share", "baleen", "models", "qwen2.5-coder-0.5b.gguf")
+	if _, e := os.Stat(path); err != nil || e != nil || os.Getenv("BALEEN_TEST_MODELS") == "" {
+		t.Skip("BALEEN_TEST_MODELS is not set, or the model is not here")
+	}
+	svc, err := chat.OpenSingle(t.Context(), chat.Spec{Path: path}, modelpkg.Options{Context: 2048, Seqs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.Pool().Close(t.Context())
+	for _, parameters := range []int64{0, 1_500_000_000, 8_000_000_000} {
+		w := newWorld(t, setup{core: tool.Core(), others: tool.Others()})
+		_, specs := w.agent.Prompt()
+		r := &chat.Request{Messages: []chat.Message{chat.Text(chat.System, prompt.System(parameters)), chat.Text(chat.User, "x")}}
+		without, err := svc.Count(t.Context(), &chat.Request{Messages: []chat.Message{chat.Text(chat.System, ""), chat.Text(chat.User, "x")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range specs {
+			r.Tools = append(r.Tools, chat.Tool{Name: s.Name, Description: s.Description, Parameters: s.Parameters})
+		}
+		n, err := svc.Count(t.Context(), r)
+		if t.Logf("%d tokens", n-without); err != nil || n-without > prompt.MaxTokens {
+			t.Errorf("%d tokens, %d are allowed: %v", n-without, prompt.MaxTokens, err)
+		}
+	}
+}
