@@ -144,9 +144,12 @@ func Main(args []string, sys IO) (status int) {
 		err = out.failed()
 	}
 	var usage usageError
+	var ended statusError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &ended):
+		return int(ended)
 	case errors.Is(err, errFailed):
 		return exitFailed
 	case errors.As(err, &usage):
@@ -280,7 +283,7 @@ func (a *app) rootCommand() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Models that answer:", []*cobra.Command{a.runCommand(), a.serveCommand(), a.psCommand(), a.stopCommand(), a.keysCommand()}},
-		{"Work on files:", []*cobra.Command{a.codeCommand(), a.sessionsCommand()}},
+		{"Work on files:", []*cobra.Command{a.codeCommand(), a.sessionsCommand(), a.sandboxCommand()}},
 		{"Models on this machine:", []*cobra.Command{a.pullCommand(), a.listCommand(), a.showCommand(), a.createCommand(), a.cpCommand(), a.rmCommand()}},
 		{"What a model reads:", []*cobra.Command{a.templateCommand(), a.tokenizeCommand(), a.detokenizeCommand(), a.grammarCommand()}},
 		{"Measurements:", []*cobra.Command{a.doctorCommand(), a.benchCommand(), a.evalCommand(), a.verifyCommand(), a.synthCommand()}},

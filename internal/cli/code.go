@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/baleenrun/baleen/internal/agent/checkpoint"
 	"github.com/baleenrun/baleen/internal/agent/event"
 	"github.com/baleenrun/baleen/internal/agent/headless"
 	"github.com/baleenrun/baleen/internal/agent/loop"
@@ -283,10 +284,10 @@ func (a *app) openCode(ctx context.Context, f *codeFlags) (_ *codeWork, err erro
 	}
 	w.o.Policy.Grant(spill, false)
 	w.o.Policy.Grant(scratch, true)
-	w.closes = append(w.closes, w.o.Env.Close)
-	w.o.Policy.Grant(spill, false)
-	w.o.Policy.Grant(scratch, true)
-	w.o.Env.Most = min(w.o.Model.Info().Window, 48<<10) // as much as the loop lets through
+	w.o.Checkpoints, err = checkpoint.Open(checkpoint.Options{Root: root, Dir: filepath.Join(w.log.Dir, "checkpoints")})
+	if err != nil {
+		return nil, err
+	}
 	if w.o.Env.Sandbox != nil {
 		w.o.Env.Sandbox.Scratch = scratch
 		w.o.Env.Sandbox.Read = append(sandbox.ToolPaths(home), spill)
@@ -463,7 +464,6 @@ func (a *app) permissions(f *codeFlags, w *codeWork, root, home, data string) er
 		UserFile: filepath.Join(data, "permissions.toml"), ProjectFile: filepath.Join(root, ".baleen", "permissions.toml"),
 		Tools: sandbox.ToolPaths(home),
 	})
-	w.o.Env.Hidden = w.o.Policy.Hides
 	w.closes = append(w.closes, w.o.Env.Close)
 	if p := w.o.Policy.Problem(); p != "" && len(f.allow)+len(f.deny) > 0 && strings.Contains(p, "the command line") {
 		return usagef("%s", p)

@@ -136,7 +136,7 @@ func TestCodeStream(t *testing.T) {
 			kinds = append(kinds, last.Type)
 		}
 	}
-	want := "message message turn usage message end message turn usage message end result"
+	want := "message checkpoint message turn usage message end checkpoint message turn usage message end result"
 	if got := strings.Join(kinds, " "); got != want || last.Result != "Two." || last.Turns != 2 {
 		t.Errorf("%s, want %s; %+v", got, want, last)
 	}

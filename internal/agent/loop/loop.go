@@ -78,6 +78,8 @@ type Answer struct {
 type Checkpoints interface {
 	// Take keeps the workspace as it is now and returns an id for it.
 	Take(ctx context.Context) (id string, err error)
+	// End keeps what the work since Take has made of it: later changes are somebody else's.
+	End(ctx context.Context) error
 	// Restore makes the files that the agent has changed what they were at a checkpoint, and returns which. It refuses,
 	// before it has changed anything, where one was changed by somebody else since.
 	Restore(ctx context.Context, id string) (files []string, err error)

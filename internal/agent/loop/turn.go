@@ -124,6 +124,11 @@ func (a *Agent) work(ctx context.Context, begin func() error) (event.End, string
 	end.Changed = slices.Sorted(maps.Keys(a.changed))
 	end.Millis = a.o.Now().Sub(began).Milliseconds()
 	if a.depth == 0 {
+		if a.o.Checkpoints != nil {
+			if e := a.o.Checkpoints.End(context.WithoutCancel(ctx)); e != nil {
+				_ = a.emit(event.Note{Text: "what was changed cannot be undone: " + e.Error()})
+			}
+		}
 		if e := a.emit(end); e != nil && err == nil {
 			err = e
 		}

@@ -22,6 +22,8 @@ func (c *checkpoints) Take(context.Context) (string, error) {
 	return fmt.Sprint(len(c.kept) - 1), nil
 }
 
+func (c *checkpoints) End(context.Context) error { return nil }
+
 func (c *checkpoints) Restore(_ context.Context, id string) ([]string, error) {
 	if c.fails != nil {
 		return nil, c.fails
