@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -208,11 +207,11 @@ what the model read and wrote, files of yours among it.`,
 				return exportMarkdown(a.io.Out, id, events)
 			}
 			for _, e := range events {
-				b, err := json.Marshal(e)
+				b, err := event.Line(e)
 				if err != nil {
 					return err
 				}
-				if _, err := a.io.Out.Write(append(b, '\n')); err != nil {
+				if _, err := a.io.Out.Write(b); err != nil {
 					return err
 				}
 			}

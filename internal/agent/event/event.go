@@ -346,6 +346,12 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return h, nil
 }
 
+// Line writes an event, or another value, as one line of JSON with its end, without escapes for HTML.
+func Line(v any) ([]byte, error) {
+	b, err := encode(v)
+	return append(b, '\n'), err
+}
+
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

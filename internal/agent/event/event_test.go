@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"reflect"
@@ -26,9 +27,8 @@ func TestJSON(t *testing.T) {
 			`{"seq":3,"time":"2026-12-01T06:00:00.005Z","type":"message","role":"assistant","from":2,"tokens":[5,6]}`,
 		},
 	} {
-		b, err := json.Marshal(c.e)
-		b = []byte(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(b))) // json.Marshal escapes once more
-		if err != nil || string(b) != c.want {
+		b, err := Line(c.e)
+		if b = bytes.TrimSuffix(b, []byte("\n")); err != nil || string(b) != c.want {
 			t.Errorf("%s %v, want %s", b, err, c.want)
 		}
 		var back Event

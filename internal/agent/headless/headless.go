@@ -124,9 +124,9 @@ func (f *Face) Emit(e event.Event) {
 
 // line writes a value as one line of JSON.
 func (f *Face) line(v any) {
-	b, err := json.Marshal(v)
+	b, err := event.Line(v)
 	if err == nil && f.err == nil {
-		_, f.err = f.o.Out.Write(append(b, '\n'))
+		_, f.err = f.o.Out.Write(b)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +78,9 @@ func NewRemote(ctx context.Context, o RemoteOptions) (*Remote, error) {
 		}
 	}
 	o.Base = strings.TrimRight(o.Base, "/")
+	if o.Parameters == 0 {
+		o.Parameters = parametersOf(o.Name)
+	}
 	m := &Remote{o: o, info: Info{Name: o.Name, Window: o.Window, Parameters: o.Parameters}}
 	switch o.API {
 	case "", OpenAI:
@@ -87,6 +91,22 @@ func NewRemote(ctx context.Context, o RemoteOptions) (*Remote, error) {
 		return m, nil
 	}
 	return nil, fmt.Errorf("there is no API %q; there are %s and %s", o.API, OpenAI, Anthropic)
+}
+
+// size is a number of parameters in a model's name: 7b, 1.5B, 30B of 30B-A3B.
+var size = regexp.MustCompile(`(?i)(?:^|[-_:/ ])(\d+(?:\.\d+)?)b(?:$|[-_:. ])`)
+
+// parametersOf is how many parameters a model has by its name; 0: it does not say.
+func parametersOf(name string) int64 {
+	m := size.FindStringSubmatch(name)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return 0
+	}
+	return int64(n * 1e9)
 }
 
 // ask looks the model up in the server's list.
@@ -118,6 +138,10 @@ func (m *Remote) ask(ctx context.Context) error {
 	for _, d := range list.Data {
 		ids = append(ids, d.ID)
 		if d.ID == m.o.Name || m.o.Name == "" {
+			if m.o.Parameters == 0 {
+				m.o.Parameters = parametersOf(d.ID)
+				m.info.Parameters = m.o.Parameters
+			}
 			if m.o.Name, m.info.Name = d.ID, d.ID; m.info.Window == 0 {
 				m.info.Window = max(d.Max, d.Context, d.Window)
 			}

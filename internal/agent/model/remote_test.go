@@ -233,6 +233,18 @@ func TestRemoteOptions(t *testing.T) {
 	}
 }
 
+// TestParametersOf: what a name says of a model's size decides how it is guided.
+func TestParametersOf(t *testing.T) {
+	for name, want := range map[string]int64{
+		"qwen2.5-coder-1.5b": 1_500_000_000, "Qwen/Qwen3-Coder-30B-A3B-Instruct": 30_000_000_000, "llama3.1:8b": 8_000_000_000,
+		"gpt-4o": 0, "gemma3-270m": 0, "phi-4": 0, "Meta-Llama-3-70B-Instruct": 70_000_000_000,
+	} {
+		if got := parametersOf(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
 // TestRemoteUnknown: a model that the server does not have is said before work begins.
 func TestRemoteUnknown(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":[{"id":"other"}]}`) }))

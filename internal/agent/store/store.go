@@ -295,12 +295,12 @@ func (s *Store) Fork(id string, upTo uint64) (*Log, []event.Event, error) {
 		if upTo > 0 && e.Seq > upTo {
 			break
 		}
-		line, err := json.Marshal(e)
+		line, err := event.Line(e)
 		if err != nil {
 			l.Close()
 			return nil, nil, err
 		}
-		b.Write(append(line, '\n'))
+		b.Write(line)
 		l.seq = e.Seq
 	}
 	if _, err = l.f.Write(b.Bytes()); err == nil {
@@ -343,11 +343,11 @@ func (l *Log) Append(agent string, b event.Body) (event.Event, error) {
 	if !e.Lasts() {
 		return e, nil
 	}
-	line, err := json.Marshal(e)
+	line, err := event.Line(e)
 	if err != nil {
 		return e, err
 	}
-	if _, err = l.f.Write(append(line, '\n')); err == nil && confirms(b) {
+	if _, err = l.f.Write(line); err == nil && confirms(b) {
 		err = l.f.Sync()
 	}
 	if err != nil {
