@@ -182,7 +182,7 @@ func (a *app) code(ctx context.Context, f *codeFlags) error {
 	})
 	w.o.Emit = face.Emit
 	if stream {
-		w.o.Approve = face.Approve
+		w.o.Approve, w.o.Ask = face.Approve, face.Ask
 	}
 	agent, err := w.agent()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/agent/event"
 	"github.com/baleenrun/baleen/internal/agent/loop"
+	"github.com/baleenrun/baleen/internal/agent/tool"
 )
 
 // Formats of output.
@@ -56,6 +57,8 @@ type Face struct {
 	failed  string
 	waiting map[string]chan loop.Answer
 	input   bool // somebody may answer
+	// question waits for the answer to a question of the model's.
+	question chan string
 }
 
 // New returns a face.
@@ -223,6 +226,29 @@ func (f *Face) Approve(ctx context.Context, q loop.Approval) loop.Answer {
 	}
 }
 
+// Ask waits for an answer to a question of the model's; it goes into loop.Options where Approve does.
+func (f *Face) Ask(ctx context.Context, _ tool.Question) (string, error) {
+	f.mu.Lock()
+	if !f.input {
+		f.mu.Unlock()
+		return "", errNobody
+	}
+	c := make(chan string, 1)
+	f.question = c
+	f.mu.Unlock()
+	select {
+	case text, ok := <-c:
+		if !ok {
+			return "", errNobody
+		}
+		return text, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+var errNobody = errors.New("there is nobody to ask")
+
 // ErrStopped is returned by Run when the work ended before it was done, for a reason that is no failure.
 var ErrStopped = errors.New("stopped before it was done")
 
@@ -291,7 +317,7 @@ func (f *Face) Run(ctx context.Context, w Worker, prompt string, continued bool)
 
 // An input is a line of standard input.
 type input struct {
-	Type string `json:"type"` // user, steer, approve, cancel
+	Type string `json:"type"` // user, steer, approve, answer, cancel
 	Text string `json:"text"`
 	// Message is the text as Claude Code's input has it.
 	Message struct {
@@ -375,12 +401,19 @@ func (f *Face) hear(w Worker, l *listening, line []byte) error {
 		f.answer(i.Call, loop.Answer{
 			Allow: i.Answer == "allow" || i.Answer == "always", Always: i.Answer == "always", Reason: i.Reason,
 		})
+	case "answer":
+		f.mu.Lock()
+		if f.question != nil {
+			f.question <- i.text()
+			f.question = nil
+		}
+		f.mu.Unlock()
 	case "cancel":
 		l.mu.Lock()
 		l.cancel()
 		l.mu.Unlock()
 	default:
-		return fmt.Errorf("has the type %q, want user, steer, approve or cancel", i.Type)
+		return fmt.Errorf("has the type %q, want user, steer, approve, answer or cancel", i.Type)
 	}
 	return nil
 }
@@ -432,6 +465,10 @@ func (f *Face) hangUp() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.input = false
+	if f.question != nil {
+		close(f.question)
+		f.question = nil
+	}
 	for call, c := range f.waiting {
 		c <- loop.Answer{Reason: "there is nobody left to ask"}
 		delete(f.waiting, call)

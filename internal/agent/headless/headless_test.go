@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/baleenrun/baleen/internal/agent/event"
 	"github.com/baleenrun/baleen/internal/agent/loop"
 	"github.com/baleenrun/baleen/internal/agent/model"
+	"github.com/baleenrun/baleen/internal/agent/tool"
 )
 
 // A worker does what a test says.
@@ -165,5 +168,46 @@ func TestCard(t *testing.T) {
 		if got := Card("bash", args); got != want {
 			t.Errorf("%s: %q", args, got)
 		}
+	}
+}
+
+// TestAsk: a question of the model's is answered by a line, and by nobody when the input is over.
+func TestAsk(t *testing.T) {
+	r, send := io.Pipe()
+	f := New(Options{Out: io.Discard, Err: io.Discard, In: r})
+	l := f.listen(&worker{})
+	got := make(chan string)
+	ask := func() {
+		text, err := f.Ask(t.Context(), tool.Question{Text: "Which?"})
+		got <- fmt.Sprint(text, err)
+	}
+	waits := func() {
+		for {
+			f.mu.Lock()
+			ready := f.question != nil
+			f.mu.Unlock()
+			if ready {
+				return
+			}
+			runtime.Gosched()
+		}
+	}
+	go ask()
+	waits()
+	_, _ = io.WriteString(send, `{"type":"answer","text":"the first"}`+"\n")
+	if a := <-got; a != "the first<nil>" {
+		t.Errorf("%q", a)
+	}
+	go ask()
+	waits()
+	send.Close()
+	if a := <-got; a != errNobody.Error() {
+		t.Errorf("%q", a)
+	}
+	for range l.texts {
+		t.Error("a message")
+	}
+	if _, err := f.Ask(t.Context(), tool.Question{}); err == nil {
+		t.Error("nobody is there")
 	}
 }

@@ -354,6 +354,36 @@ func (a *Agent) ask(ctx context.Context, q Approval) (Answer, error) {
 	return ans, a.emit(event.Answered{Call: q.Call.ID, Answer: word, Reason: ans.Reason})
 }
 
+// question puts what the model asks to the user.
+func (a *Agent) question(ctx context.Context, q tool.Question) (string, error) {
+	if err := a.emit(event.Question{Text: q.Text, Choices: q.Choices}); err != nil {
+		return "", err
+	}
+	answer, err := a.o.Ask(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	return answer, a.emit(event.Question{Text: q.Text, Choices: q.Choices, Answer: answer})
+}
+
+// escalate asks whether a command may be run again with what the sandbox has denied.
+func (a *Agent) escalate(ctx context.Context, e tool.Escalation) bool {
+	id, _ := ctx.Value(callKey{}).(string)
+	args, err := json.Marshal(map[string]string{"command": e.Command})
+	if err != nil {
+		return false
+	}
+	why := "the sandbox kept it from " + strings.Join(e.Paths, ", ")
+	if len(e.Paths) == 0 {
+		why = "the sandbox kept it from something: " + e.Reason
+	}
+	ans, err := a.ask(ctx, Approval{
+		Call: model.Call{ID: id, Name: "bash", Args: string(args)}, Reason: why + "; run it again with that allowed?",
+		Effect: perm.Effect{Reads: e.Paths, Writes: e.Paths},
+	})
+	return err == nil && ans.Allow
+}
+
 // instructions are those of the folders that a call has reached first.
 func (a *Agent) instructions(e perm.Effect) string {
 	if a.o.Instructions == nil {

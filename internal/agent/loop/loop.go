@@ -36,6 +36,8 @@ type Options struct {
 	// Approve answers whether a call may run; nil: there is nobody to ask, and such calls are denied. It should end when
 	// ctx does, and is not waited for after that.
 	Approve func(ctx context.Context, q Approval) Answer
+	// Ask answers what the model asks the user; nil: there is nobody to ask.
+	Ask func(ctx context.Context, q tool.Question) (string, error)
 	// Checkpoints keep the workspace as it was; nil: there are none.
 	Checkpoints Checkpoints
 
@@ -164,6 +166,12 @@ func newAgent(o Options) *Agent {
 		a.tools = append(a.tools, more)
 	}
 	a.specs, a.hidden = specsOf(a.tools), specsOf(a.behind)
+	if o.Env.Question == nil && o.Ask != nil {
+		o.Env.Question = a.question
+	}
+	if o.Env.Escalate == nil && o.Approve != nil {
+		o.Env.Escalate = a.escalate
+	}
 	if o.Env.Todos == nil {
 		o.Env.Todos = func(ts []tool.Todo) {
 			var t event.Todo

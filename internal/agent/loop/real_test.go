@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -119,6 +120,38 @@ func TestBehindTheBack(t *testing.T) {
 	w.send("Go.")
 	if w.read("a.go") != "by hand, and longer\n" {
 		t.Errorf("a.go is %q; %q", w.read("a.go"), w.results())
+	}
+}
+
+// TestSecondSession: a second session in the same workspace computes only what differs: system prompt and tools are cached.
+func TestSecondSession(t *testing.T) {
+	w := newWorld(t, setup{core: tool.Core(), others: tool.Others(), first: "Date: today"}, "One.", "Two.")
+	w.send("First task.")
+	w.begin()
+	w.send("Second task.")
+	u := bodies[event.Usage](w)
+	if first, second := u[0].Turn, u[1].Turn; first.Cached > 0 || second.Prompt-second.Cached > 100 {
+		t.Errorf("%d of %d tokens were computed, after %d", second.Prompt-second.Cached, second.Prompt, first.Prompt)
+	}
+}
+
+// TestAskAndEscalate: a question of the model's, and a command that needs more than the sandbox gives, reach the user as events
+// and by the callbacks.
+func TestAskAndEscalate(t *testing.T) {
+	w := newWorld(t, setup{alone: true})
+	w.o.Ask = func(_ context.Context, q tool.Question) (string, error) { return "blue, not " + q.Choices[0], nil }
+	w.answer = func(q Approval) Answer {
+		return Answer{Allow: strings.Contains(q.Reason, "kept it from /x") && strings.Contains(q.Call.Args, "make")}
+	}
+	w.begin()
+	if a, err := w.o.Env.Question(t.Context(), tool.Question{Text: "Which?", Choices: []string{"red"}}); a != "blue, not red" || err != nil {
+		t.Errorf("%q %v", a, err)
+	}
+	if !w.o.Env.Escalate(t.Context(), tool.Escalation{Command: "make", Paths: []string{"/x"}}) {
+		t.Error("it was allowed, and is not")
+	}
+	if got := w.kinds(); got != "question question approval_asked approval_answered" {
+		t.Error(got)
 	}
 }
 
