@@ -148,4 +148,4 @@ func Core() []Tool {
 // Others returns the tools behind more_tools.
 func Others() []Tool { return slices.Clone(others) }
 
-var others = []Tool{jobs{}}
+var others = []Tool{ask{}, diagnostics{}, jobs{}, multiEdit{}, todo{}, webFetch{}, webSearch{}}

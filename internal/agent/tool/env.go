@@ -7,6 +7,7 @@ import (
 
 	"github.com/baleenrun/baleen/internal/agent/perm"
 	"github.com/baleenrun/baleen/internal/agent/sandbox"
+	"github.com/baleenrun/baleen/internal/agent/web"
 )
 
 // An Env is what tools work in. It belongs to one session; its methods are safe for concurrent use, its fields are set
@@ -44,6 +45,7 @@ type state struct {
 	cwd    string            // of commands; "": the workspace
 	jobs   []*job
 	spills int
+	web    web.Fetcher
 }
 
 // Close ends the commands that run in the background.
