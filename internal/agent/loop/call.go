@@ -132,6 +132,7 @@ func (a *Agent) run(ctx context.Context, c model.Call) (tool.Result, error) {
 	if err != nil {
 		return res, err
 	}
+	a.prove(c, res)
 	text := a.unseen(ctx, c, res)
 	res, err = a.guarded(ctx, c, res, nil)
 	res.Text += text + a.instructions(effect)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -64,6 +65,31 @@ func (a *Agent) asItIs(c model.Call) bool {
 	return err == nil && strings.TrimRight(string(b), "\n") == strings.TrimRight(args.Content, "\n")
 }
 
+const tryIt = "Run the test or the program now, with bash, to see whether it works."
+
+// urge makes a small model try what it changed, once for each message, before it is done.
+func (a *Agent) urge() bool {
+	if !a.unproven || a.urged || !a.small() || a.find("bash") == nil {
+		return false
+	}
+	a.urged, a.force = true, "bash"
+	return true
+}
+
+// prove notes what a call did for that.
+func (a *Agent) prove(c model.Call, r tool.Result) {
+	for _, path := range r.Changed {
+		switch filepath.Ext(path) {
+		case ".md", ".txt", ".rst", "":
+		default:
+			a.unproven = true
+		}
+	}
+	if c.Name == "bash" && !r.IsError {
+		a.unproven = false
+	}
+}
+
 // second returns how many messages stand before the second of the same calls that the memory ends with; 0: they do not
 // stand one behind the other.
 func (g *guard) second() int {
@@ -114,7 +140,15 @@ func (a *Agent) guarded(ctx context.Context, c model.Call, r tool.Result, err er
 	if a.small() && len(a.changed) > 0 {
 		done := len(r.Changed) == 0 && a.asItIs(c)
 		switch {
+		case a.unproven && a.urged && done && n == 1:
+			r.Text += "\n[The command failed with just this text. The fault is in another place, perhaps in another file.]"
+			return r, nil
+		case a.unproven && a.urged:
 		case n == 2 && (done || !r.IsError): // what it has done already, again: it is done, and does not know
+			if a.urge() {
+				r.Text += "\n[This is done already. " + tryIt + "]"
+				return r, nil
+			}
 			a.conclude = true
 			r.Text += "\n[This is done already.]\nAnswer the user now, in plain words."
 			return r, nil

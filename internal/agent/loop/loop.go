@@ -110,6 +110,8 @@ type Agent struct {
 	guard   guard
 	// repeated is how often the last call came with its result; the next answer is drawn otherwise then.
 	repeated int
+	unproven bool            // files changed since a command went well
+	urged    bool            // the model was told to try what it did, for this message
 	conclude bool            // the next answer is to be in words
 	instead  string          // what stands in the place of what is taken back
 	rewind   int             // how many messages are to remain, where repetitions are taken back

@@ -28,55 +28,55 @@ func TestRealTools(t *testing.T) {
 		answer func(Approval) Answer
 		nobody bool
 		want   []string // in the results, in order
-		file   string   // what a.go is then; "": as before
+		file   string   // what a.txt is then; "": as before
 	}{
 		{
-			name: "read, edit", mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "package a\n\nvar x = 1\n"},
-			says: []string{`call:read {"path": "a.go"}`, `call:edit {"path": "a.go", "old": "var x = 1", "new": "var x = 2"}`},
+			name: "read, edit", mode: perm.ModeAcceptEdits, files: map[string]string{"a.txt": "package a\n\nvar x = 1\n"},
+			says: []string{`call:read {"path": "a.txt"}`, `call:edit {"path": "a.txt", "old": "var x = 1", "new": "var x = 2"}`},
 			want: []string{"var x = 1", "edited"}, file: "package a\n\nvar x = 2\n",
 		},
 		{
-			name: "edit but for spaces", mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "func f() {\n\treturn  \n}\n"},
-			says: []string{`call:read {"path": "a.go"}`, `call:edit {"path": "a.go", "old": "\treturn\n}", "new": "\treturn // done\n}"}`},
+			name: "edit but for spaces", mode: perm.ModeAcceptEdits, files: map[string]string{"a.txt": "func f() {\n\treturn  \n}\n"},
+			says: []string{`call:read {"path": "a.txt"}`, `call:edit {"path": "a.txt", "old": "\treturn\n}", "new": "\treturn // done\n}"}`},
 			want: []string{"return", "edited"}, file: "func f() {\n\treturn // done\n}\n",
 		},
 		{
-			name: "search", mode: perm.ModePlan, files: map[string]string{"a.go": "needle\n", "b/c.go": "hay\n"},
+			name: "search", mode: perm.ModePlan, files: map[string]string{"a.txt": "needle\n", "b/c.txt": "hay\n"},
 			says: []string{`call:list {}`, `call:grep {"pattern": "need.e"}`}, want: []string{"b", "needle"},
 		},
 		{
-			name: "plan changes nothing", mode: perm.ModePlan, files: map[string]string{"a.go": "old\n"},
-			says: []string{`call:read {"path": "a.go"}`, `call:write {"path": "a.go", "content": "new\n"}`, `call:bash {"command": "touch b"}`},
+			name: "plan changes nothing", mode: perm.ModePlan, files: map[string]string{"a.txt": "old\n"},
+			says: []string{`call:read {"path": "a.txt"}`, `call:write {"path": "a.txt", "content": "new\n"}`, `call:bash {"command": "touch b"}`},
 			want: []string{"old", "Denied: ", "Denied: "},
 		},
 		{
-			name: "outside", mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "old\n"}, nobody: true,
+			name: "outside", mode: perm.ModeAcceptEdits, files: map[string]string{"a.txt": "old\n"}, nobody: true,
 			says: []string{`call:write {"path": "../out.txt", "content": "x"}`, `call:read {"path": "/etc/shadow"}`, `call:write {"path": ".git/config", "content": "x"}`},
 			want: []string{"Denied: ", "Denied: ", "Denied: "},
 		},
 		{
-			name: "asked and denied", mode: perm.ModeAsk, files: map[string]string{"a.go": "old\n"}, answer: deny,
-			says: []string{`call:read {"path": "a.go"}`, `call:write {"path": "a.go", "content": "new\n"}`}, want: []string{"old", "the user says: not that"},
+			name: "asked and denied", mode: perm.ModeAsk, files: map[string]string{"a.txt": "old\n"}, answer: deny,
+			says: []string{`call:read {"path": "a.txt"}`, `call:write {"path": "a.txt", "content": "new\n"}`}, want: []string{"old", "the user says: not that"},
 		},
 		{
-			name: "asked and allowed", mode: perm.ModeAsk, files: map[string]string{"a.go": "old\n"},
-			says: []string{`call:read {"path": "a.go"}`, `call:write {"path": "a.go", "content": "new\n"}`}, want: []string{"old", "written"}, file: "new\n",
+			name: "asked and allowed", mode: perm.ModeAsk, files: map[string]string{"a.txt": "old\n"},
+			says: []string{`call:read {"path": "a.txt"}`, `call:write {"path": "a.txt", "content": "new\n"}`}, want: []string{"old", "written"}, file: "new\n",
 		},
 		{
-			name: "a command that only reads", mode: perm.ModeAsk, nobody: true, files: map[string]string{"a.go": "old\n"},
-			says: []string{`call:bash {"command": "cat a.go && pwd"}`}, want: []string{"old"},
+			name: "a command that only reads", mode: perm.ModeAsk, nobody: true, files: map[string]string{"a.txt": "old\n"},
+			says: []string{`call:bash {"command": "cat a.txt && pwd"}`}, want: []string{"old"},
 		},
 		{
-			name: "a command that hides another", mode: perm.ModeAsk, nobody: true, files: map[string]string{"a.go": "old\n"},
-			says: []string{`call:bash {"command": "cat a.go; $(echo rm) a.go"}`}, want: []string{"Denied: "},
+			name: "a command that hides another", mode: perm.ModeAsk, nobody: true, files: map[string]string{"a.txt": "old\n"},
+			says: []string{`call:bash {"command": "cat a.txt; $(echo rm) a.txt"}`}, want: []string{"Denied: "},
 		},
 		{
-			name: "behind more_tools", mode: perm.ModeAsk, files: map[string]string{"a.go": "old\n"},
+			name: "behind more_tools", mode: perm.ModeAsk, files: map[string]string{"a.txt": "old\n"},
 			says: []string{`call:more_tools {}`, `call:more_tools {"tool": "nothing", "args": {}}`}, want: []string{"task", "nothing"},
 		},
 		{
-			name: "an edit without looking", mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "var x = 1\n"},
-			says: []string{`call:edit {"path": "a.go", "old": "var y", "new": "var z"}`, `raw:"path": "a.go", "content": "var x = 2\n"}}</tool_call>`},
+			name: "an edit without looking", mode: perm.ModeAcceptEdits, files: map[string]string{"a.txt": "var x = 1\n"},
+			says: []string{`call:edit {"path": "a.txt", "old": "var y", "new": "var z"}`, `raw:"path": "a.txt", "content": "var x = 2\n"}}</tool_call>`},
 			want: []string{"written"}, file: "var x = 2\n", // what was made up was taken out of the model's sight
 		},
 	} {
@@ -96,10 +96,10 @@ func TestRealTools(t *testing.T) {
 				}
 			}
 			if c.file == "" {
-				c.file = c.files["a.go"]
+				c.file = c.files["a.txt"]
 			}
-			if w.read("a.go") != c.file {
-				t.Errorf("a.go is %q, want %q", w.read("a.go"), c.file)
+			if w.read("a.txt") != c.file {
+				t.Errorf("a.txt is %q, want %q", w.read("a.txt"), c.file)
 			}
 			if _, err := os.Stat(filepath.Join(w.root, "..", "out.txt")); err == nil {
 				t.Error("a file was written outside of the workspace")
@@ -110,16 +110,16 @@ func TestRealTools(t *testing.T) {
 
 // TestBehindTheBack: a file that somebody changes between is not written over.
 func TestBehindTheBack(t *testing.T) {
-	w := newWorld(t, setup{mode: perm.ModeAcceptEdits, files: map[string]string{"a.go": "one\n"}, core: tool.Core()},
-		`call:read {"path": "a.go"}`, `call:write {"path": "a.go", "content": "two\n"}`, "It was changed.")
+	w := newWorld(t, setup{mode: perm.ModeAcceptEdits, files: map[string]string{"a.txt": "one\n"}, core: tool.Core()},
+		`call:read {"path": "a.txt"}`, `call:write {"path": "a.txt", "content": "two\n"}`, "It was changed.")
 	w.on = func(e event.Event) {
 		if m, ok := e.Body.(event.Message); ok && m.Role == model.Tool && strings.Contains(m.Text, "one") {
-			w.write("a.go", "by hand, and longer\n")
+			w.write("a.txt", "by hand, and longer\n")
 		}
 	}
 	w.send("Go.")
-	if w.read("a.go") != "by hand, and longer\n" {
-		t.Errorf("a.go is %q; %q", w.read("a.go"), w.results())
+	if w.read("a.txt") != "by hand, and longer\n" {
+		t.Errorf("a.txt is %q; %q", w.read("a.txt"), w.results())
 	}
 }
 
@@ -202,5 +202,27 @@ func TestPromptTokens(t *testing.T) {
 		if t.Logf("%d tokens", n-without); err != nil || n-without > prompt.MaxTokens {
 			t.Errorf("%d tokens, %d are allowed: %v", n-without, prompt.MaxTokens, err)
 		}
+	}
+}
+
+// TestTriesWhatItChanged: a small model that has changed a program is made to run something before it is done, once; while that
+// fails it is not told to conclude, and the guard still holds.
+func TestTriesWhatItChanged(t *testing.T) {
+	write := `call:write {"path": "a.py", "content": "x = 2"}`
+	w := newWorld(t, setup{mode: perm.ModeAcceptEdits, files: map[string]string{"a.py": "x = 1"}},
+		write, "Done.", `raw:"command": "fail"}}</tool_call>`, write, write, write, write, write)
+	w.answer = func(q Approval) Answer { return Answer{Allow: !q.Loop} }
+	end, _ := w.send("Make x two.")
+	told := 0
+	for _, m := range bodies[event.Message](w) {
+		if strings.Contains(m.Text, tryIt) {
+			told++
+		}
+		if strings.Contains(m.Text, "Answer the user now") {
+			t.Errorf("told to conclude: %q", m.Text)
+		}
+	}
+	if told != 1 || end.Reason != event.Looped {
+		t.Errorf("told %d times; %+v %q", told, end, w.results())
 	}
 }

@@ -93,7 +93,7 @@ func (a *Agent) checkpoint(ctx context.Context) error {
 func (a *Agent) work(ctx context.Context, begin func() error) (event.End, string, error) {
 	began := a.o.Now()
 	w := &working{a: a, began: began, before: a.sum, turns: a.turns}
-	a.changed = map[string]bool{}
+	a.changed, a.unproven, a.urged = map[string]bool{}, false, false
 	if t := a.o.Budget.Time; t > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, t, errTime)
@@ -352,6 +352,9 @@ func (w *working) follow(ctx context.Context, ans model.Answer) (again bool, err
 			return false, a.emit(event.Note{Text: "the model answers nothing"})
 		}
 		return note("You said nothing. Call a tool, or answer the user.")
+	}
+	if !w.concluded && a.urge() {
+		return note(tryIt)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
