@@ -23,6 +23,7 @@ import (
 	"github.com/baleenrun/baleen/internal/agent/sandbox"
 	agentstore "github.com/baleenrun/baleen/internal/agent/store"
 	"github.com/baleenrun/baleen/internal/agent/tool"
+	"github.com/baleenrun/baleen/internal/agent/web"
 	"github.com/baleenrun/baleen/internal/chat"
 	"github.com/baleenrun/baleen/internal/config"
 	"github.com/baleenrun/baleen/internal/family"
@@ -288,6 +289,9 @@ func (a *app) openCode(ctx context.Context, f *codeFlags) (_ *codeWork, err erro
 	if err != nil {
 		return nil, err
 	}
+	if err := a.egress(w); err != nil {
+		return nil, err
+	}
 	if w.o.Env.Sandbox != nil {
 		w.o.Env.Sandbox.Scratch = scratch
 		w.o.Env.Sandbox.Read = append(sandbox.ToolPaths(home), spill)
@@ -296,6 +300,24 @@ func (a *app) openCode(ctx context.Context, f *codeFlags) (_ *codeWork, err erro
 	w.o.Budget = loop.Budget{Turns: f.maxTurns, Tokens: f.tokenBudget, Time: f.maxTime}
 	a.facts(ctx, w, root, home)
 	return w, nil
+}
+
+// egress lets commands reach the hosts that rules allow. Without such a rule they have no network.
+func (a *app) egress(w *codeWork) error {
+	if w.o.Env.Sandbox == nil || !w.o.Policy.Reaches("") {
+		return nil
+	}
+	if level, _ := sandbox.Probe(); level != sandbox.Namespaces {
+		a.note("commands have no network: this system's sandbox (%s) cannot let hosts through one by one", level)
+		return nil
+	}
+	p, err := web.NewProxy(w.o.Policy.Reaches)
+	if err != nil {
+		return err
+	}
+	w.closes = append(w.closes, p.Close)
+	w.o.Env.Sandbox.Proxy = p.Socket
+	return nil
 }
 
 // workspace is the folder to work in, and the user's home. A home or the root of all files is none: a model could

@@ -469,6 +469,20 @@ func commandPattern(words []string) string {
 	return ""
 }
 
+// Reaches tells whether a rule lets commands reach a host, and none denies or asks. host "": whether there is any such rule.
+func (p *Policy) Reaches(host string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken != "" {
+		return false
+	}
+	if host == "" {
+		return slices.ContainsFunc(p.rules, func(r rule) bool { return r.verb == "reach" && r.decision == Allow })
+	}
+	r, ok := p.byRules("reach", func(r *rule) bool { return r.glob.Match(strings.ToLower(host)) })
+	return ok && r.decision == Allow
+}
+
 // host decides about reaching a host. Nothing leaves the machine unless the user named the place, in any mode.
 func (p *Policy) host(h string, held bool) part {
 	what := "reaching " + h
@@ -477,7 +491,7 @@ func (p *Policy) host(h string, held bool) part {
 	case ok:
 		return r.ruled(what)
 	case held:
-		return part{} // the sandbox has no network
+		return part{} // the sandbox has no network but what Reaches lets through
 	}
 	return part{d: Ask, reason: what, pattern: "reach " + escapeGlob(h)}
 }

@@ -143,6 +143,14 @@ allow = ["run curl *"]
 			t.Errorf("%s: %v (%s), want %c", what, v.Decision, v.Reason, want)
 		}
 	}
+	for host, want := range map[string]bool{"": true, "a.example.org": true, "A.example.org": true, "example.org": false, "x": false} {
+		if p.Reaches(host) != want {
+			t.Errorf("commands reach %q: %v", host, !want)
+		}
+	}
+	if world(t, Options{}, `deny = ["reach *"]`, "").Reaches("") {
+		t.Error("nothing is allowed")
+	}
 	if !p.Hides(filepath.Join(p.o.Root, "private", "x")) || !p.Hides(filepath.Join(p.o.Root, ".env")) || p.Hides(filepath.Join(p.o.Root, "a.go")) {
 		t.Error("what searches leave out")
 	}

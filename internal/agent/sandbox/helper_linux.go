@@ -72,6 +72,13 @@ func supervise(s *spec, told, status *os.File) (int, error) {
 	// The kernel's own limit of a user's processes does not hold root.
 	bounded := begin[0] == beginBounded || os.Getuid() != 0
 	if s.Level == Namespaces {
+		proxy := -1
+		if s.Policy.Proxy != "" { // opened here, since its folder may be hidden below
+			var err error
+			if proxy, err = unix.Open(s.Policy.Proxy, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+				return 0, fmt.Errorf("the proxy's socket %s: %w", s.Policy.Proxy, err)
+			}
+		}
 		if err := furnish(&s.Policy, s.Home); err != nil {
 			return 0, err
 		}
@@ -79,8 +86,8 @@ func supervise(s *spec, told, status *os.File) (int, error) {
 		if err := loopback(); err != nil {
 			return 0, err
 		}
-		if s.Policy.Proxy != "" {
-			if err := relay(s.Policy.Proxy); err != nil {
+		if proxy >= 0 {
+			if err := relay(fmt.Sprintf("/proc/self/fd/%d", proxy)); err != nil {
 				return 0, err
 			}
 		}

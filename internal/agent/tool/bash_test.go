@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/baleenrun/baleen/internal/agent/sandbox"
+	"github.com/baleenrun/baleen/internal/agent/web"
 )
 
 // eachShell runs a test with commands in the sandbox, and with commands that nothing holds.
@@ -143,4 +147,25 @@ func TestMore(t *testing.T) {
 	r.want(r.run(m, "tool", "jobs", "args", `{"job": 3}`), true, "there is no job 3")
 	r.want(r.run(m, "tool", "fly", "args", map[string]any{}), true, `there is no tool "fly" behind more_tools; there are jobs`)
 	r.want(r.run(m, "tool", "jobs", "args", map[string]any{"x": 1}), true, `jobs: there is no argument "x"`)
+}
+
+// TestEgress: a command reaches the proxy of its sandbox, which refuses what no rule allows, and nothing beside it.
+func TestEgress(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip(err)
+	}
+	r := newRoom(t, nil).held()
+	if level, _ := sandbox.Probe(); level != sandbox.Namespaces {
+		t.Skip(level)
+	}
+	p, err := web.NewProxy(func(host string) bool { return host == "localhost" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	r.env.Sandbox.Proxy = p.Socket
+	r.want(r.run(bash{}, "command", curl+" -sS -m 10 http://example.org/"), false, `the rule "reach example.org"`)
+	r.want(r.run(bash{}, "command", curl+" -sS -m 10 --noproxy '' http://localhost/"), false, "is not reached: it is of this machine")
+	r.want(r.run(bash{}, "command", curl+" -sS -m 10 --noproxy '*' http://1.1.1.1/"), true, "")
 }
