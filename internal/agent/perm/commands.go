@@ -35,6 +35,12 @@ func (s *shell) command(words []string, doc string, depth int, steered bool) {
 			s.inner(args[0], words, depth)
 			return
 		}
+	case "test", "[":
+		for i, a := range args {
+			if (a == "-v" || a == "-R") && i+1 < len(args) {
+				s.index(args[i+1])
+			}
+		}
 	case "cd", "pushd", "popd":
 		s.chdir(name, args)
 	case "xargs", "parallel":
@@ -167,14 +173,28 @@ func (s *shell) sets(name string, args []string) {
 	if name == "printf" {
 		if len(args) > 1 && strings.HasPrefix(args[0], "-v") {
 			s.assign(args[1])
+			s.index(args[0] + args[1])
+		} else if len(args) > 0 && strings.Contains(args[0], Dynamic) {
+			s.tainted = true
 		}
 		return
+	}
+	if name == "let" {
+		s.tainted = true
 	}
 	for _, a := range args {
 		if !strings.HasPrefix(a, "-") {
 			v, _, _ := strings.Cut(a, "=")
 			s.assign(v)
+			s.index(v)
 		}
+	}
+}
+
+// index notes an index in a variable's name, which the builtins that take names evaluate.
+func (s *shell) index(name string) {
+	if strings.ContainsAny(name, "["+Dynamic) {
+		s.tainted = true
 	}
 }
 

@@ -88,9 +88,10 @@ func (s *shell) script(text string, depth int) {
 				if a.Name != nil {
 					s.assign(a.Name.Value)
 				} else if a.Value != nil { // declare "$x"
-					if v, ok := s.word(a.Value); !ok || strings.Contains(v, "=") {
+					if v, ok := s.word(a.Value); !ok || strings.ContainsAny(v, "=[") {
 						name, _, _ := strings.Cut(v, "=")
 						s.assign(name)
+						s.index(name)
 					}
 				}
 			}
@@ -98,11 +99,62 @@ func (s *shell) script(text string, depth int) {
 			if w, ok := n.Loop.(*syntax.WordIter); ok {
 				s.assign(w.Name.Value)
 			}
+		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop:
+			s.arithmetic(n)
+		case *syntax.Assign:
+			if n.Index != nil {
+				s.arithmetic(n.Index)
+			}
+		case *syntax.ParamExp:
+			s.expansion(n)
+		case *syntax.BinaryTest:
+			switch n.Op {
+			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+				s.arithmetic(n)
+			}
+		case *syntax.UnaryTest:
+			if n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar {
+				s.tainted = true
+			}
 		case *syntax.CoprocClause, *syntax.TestDecl:
 			s.add(Command{Words: []string{"coproc"}})
 		}
 		return true
 	})
+}
+
+// arithmetic notes expressions with names in them: bash evaluates what a variable holds as an expression again, and runs
+// the substitutions in it (x='a[$(id)]'; ((x))).
+func (s *shell) arithmetic(n syntax.Node) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if w, ok := n.(*syntax.Word); ok {
+			if v, ok := s.word(w); !ok || strings.Trim(v, "0123456789") != "" {
+				s.tainted = true
+			}
+			return false
+		}
+		return !s.tainted
+	})
+}
+
+// expansion notes those that evaluate what a variable holds: ${!x}, ${a[x]}, ${x:y}, ${x@P}.
+func (s *shell) expansion(p *syntax.ParamExp) {
+	if p.Excl && p.Names == 0 || p.Exp != nil && p.Exp.Op == syntax.OtherParamOps {
+		s.tainted = true
+	}
+	if w, ok := p.Index.(*syntax.Word); ok && (w.Lit() == "@" || w.Lit() == "*") {
+		return
+	}
+	if p.Index != nil {
+		s.arithmetic(p.Index)
+	}
+	if p.Slice != nil {
+		for _, e := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
+			if e != nil {
+				s.arithmetic(e)
+			}
+		}
+	}
 }
 
 // assigned looks at x=1 without a command.
