@@ -150,6 +150,7 @@ func TestWrite(t *testing.T) {
 	if r.read("noend") != "b\nc\n" {
 		t.Errorf("%q", r.read("noend"))
 	}
+	r.want(w("noend", "b\nc"), true, "just that text already") // a newline that is left out is not
 	r.want(w("empty", "x\n"), false, "written")
 	r.want(w("new", "x"), true, "folder")
 	r.want(w("x/", "x"), true, "folder")

@@ -80,10 +80,14 @@ func (write) Run(_ context.Context, env *Env, args json.RawMessage, _ func(strin
 	if !strings.Contains(t.s, "\r") {
 		content = strings.ReplaceAll(content, "\r\n", "\n")
 	}
-	// Models leave a last newline out, or put one there, without meaning anything by it; where it is the only change, it is meant.
-	if trimmed := strings.TrimSuffix(content, "\n"); t.s != "" && trimmed != strings.TrimSuffix(t.s, "\n") {
-		if content = trimmed; strings.HasSuffix(t.s, "\n") {
+	// Models leave a last newline out, or put one there, without meaning anything by it; one that is the only change is
+	// meant where it is added.
+	if ends := strings.HasSuffix(content, "\n"); t.s != "" && ends != strings.HasSuffix(t.s, "\n") {
+		switch {
+		case !ends:
 			content += "\n"
+		case content != t.s+"\n":
+			content = strings.TrimSuffix(content, "\n")
 		}
 	}
 	if content == t.s {
