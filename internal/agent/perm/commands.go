@@ -58,7 +58,9 @@ func (s *shell) command(words []string, doc string, depth int, steered bool) {
 	default:
 		c.ReadOnly, c.Writes = judge(s, args)
 	}
-	if !c.ReadOnly && !c.Writes && len(args) == 1 && (args[0] == "--version" || args[0] == "--help") && name == words[0] && !steered {
+	// A program of the system's says what it is; ./node may be anything.
+	asked := len(args) == 1 && (args[0] == "--version" || args[0] == "--help") && !strings.Contains(words[0], "/")
+	if !c.ReadOnly && !c.Writes && asked && !steered {
 		c.ReadOnly = true
 	}
 	s.add(c)
@@ -356,7 +358,9 @@ func (s *shell) find(words []string, depth int) {
 	if len(starts) == 0 {
 		starts = []string{"."}
 	}
-	readOnly, writes, whole := true, false, true
+	// A word that is not known may be -delete.
+	readOnly := !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, Dynamic) })
+	writes, whole := false, true
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
 		case "-exec", "-execdir", "-ok", "-okdir":
@@ -411,7 +415,8 @@ func has(args []string, options ...string) bool {
 			return true // it may be any
 		}
 		for _, o := range options {
-			if a == o || strings.HasPrefix(o, "--") && strings.HasPrefix(a, o+"=") ||
+			long, _, _ := strings.Cut(a, "=") // programs take --outp for --output
+			if a == o || strings.HasPrefix(o, "--") && len(long) > 2 && strings.HasPrefix(o, long) ||
 				len(o) == 2 && len(a) > 2 && a[0] == '-' && a[1] != '-' && strings.Contains(a, o[1:]) {
 				return true
 			}
@@ -455,11 +460,12 @@ func init() {
 		"date": readsBut("-s", "--set"), "tree": readsBut("-o"), "file": readsBut("-C", "--compile"),
 		"rg": readsBut("--pre", "--hostname-bin"), "diff": readsBut("--output"), "hostname": noArguments, "jq": reads, "shuf": readsBut("-o", "--output"),
 		"type": reads, "hash": noArguments, "ps": readsBut("e", "-e"), "yes": reads,
+		"mapfile": readsBut("-C"), "readarray": readsBut("-C"),
 	}
 	for name := range strings.FieldsSeq(`cat head tail ls wc grep egrep fgrep zgrep echo printf pwd true false test [ which whoami id uname stat du df
 		basename dirname realpath readlink cut tr cmp comm nl tac rev seq expr sleep column fold od hexdump strings sha1sum sha224sum sha256sum
 		sha384sum sha512sum md5sum b2sum cksum sum cd pushd popd dirs exit return break continue : shift set unset export readonly local
-		declare typeset let getopts wait jobs umask read mapfile readarray shopt trap fmt paste join expand unexpand nproc arch groups tty
+		declare typeset let getopts wait jobs umask read shopt trap fmt paste join expand unexpand nproc arch groups tty
 		locale getconf tsort factor numfmt base64 base32 zcat bzcat xzcat look cal whereis zdiff diff3 uptime free lscpu`) {
 		programs[name] = reads
 	}

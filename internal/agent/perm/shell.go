@@ -137,10 +137,13 @@ func (s *shell) arithmetic(n syntax.Node) {
 	})
 }
 
-// expansion notes those that evaluate what a variable holds: ${!x}, ${a[x]}, ${x:y}, ${x@P}.
+// expansion notes those that set a variable, and those that evaluate what one holds: ${!x}, ${a[x]}, ${x:y}, ${x@P}.
 func (s *shell) expansion(p *syntax.ParamExp) {
 	if p.Excl && p.Names == 0 || p.Exp != nil && p.Exp.Op == syntax.OtherParamOps {
 		s.tainted = true
+	}
+	if p.Param != nil && p.Exp != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
+		s.assign(p.Param.Value) // ${PATH:=x}
 	}
 	if w, ok := p.Index.(*syntax.Word); ok && (w.Lit() == "@" || w.Lit() == "*") {
 		return

@@ -175,6 +175,23 @@ var verdicts = []struct{ command, verdicts, writes string }{
 	{"echo x > ~/.bashrc", "d???", "~/.bashrc"},
 	{"cat 'a", "d???", ""},
 	{"if true; then", "d???", ""},
+	// What only looks like reading.
+	{"./node --version", "d?a?", ""},
+	{"sort --outp=x a.go", "d?a?", ""},
+	{"git log --outp=x", "d?a?", ""},
+	{"git grep --open-f=sh a", "d?a?", ""},
+	{"find . $X", "d?a?", ""},
+	{"mapfile -C 'touch x' a < a.go", "d?a?", ""},
+	{": ${PATH:=.}; ls", "d?a?", ""},
+	{"((PATH=1)); ls", "d?a?", ""},
+	{"let PATH=1; ls", "d?a?", ""},
+	{"test -v 'a[$(touch x)]'", "d?a?", ""},
+	{"[[ 'a[$(touch x)]' -eq 1 ]] && ls", "d?a?", ""},
+	{`x='a[$(touch y)]'; echo $((x))`, "d?a?", ""},
+	{`x="a[\$(touch y)]"; read "$x"`, "d?a?", ""},
+	{"x='$(touch y)'; echo ${x@P}", "d?a?", ""},
+	{"x='a[$(touch y)]'; echo ${!x}", "d?a?", ""},
+	{"grep '$(' a.go", "aaaa", ""},
 	{"curl https://example.org/x", "d?a?", ""},
 }
 
