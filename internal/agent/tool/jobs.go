@@ -22,7 +22,7 @@ type job struct {
 
 	mu   sync.Mutex
 	said string // how it ended
-	told int64  // bytes of its output that the model was shown
+	told int64  // bytes of its output that the model was shown; guarded by out.mu
 }
 
 // maxJobs bounds the commands that run at a time.
@@ -73,17 +73,20 @@ func (e *Env) background(command string) Result {
 	case <-time.After(jobFirstLook):
 	}
 	text := fmt.Sprintf("job %d runs in the background", j.id)
-	if j.out.spill != nil {
+	written, toFile := j.out.state()
+	if toFile {
 		text += "; read its output in " + j.out.file
 	}
 	text += ". The tool jobs shows and kills jobs."
 	if how := j.ended(); how != "" {
 		text = fmt.Sprintf("job %d %s", j.id, how)
 	}
-	if s, _ := j.out.text(e.most()); j.out.total > 0 {
+	if s, _ := j.out.text(e.most()); written > 0 {
 		text += "\n" + s
 	}
-	j.told = j.out.total
+	j.out.mu.Lock()
+	j.told = written
+	j.out.mu.Unlock()
 	return Result{Text: strings.TrimRight(text, "\n"), IsError: j.ended() != "" && !strings.HasSuffix(j.ended(), "code 0")}
 }
 

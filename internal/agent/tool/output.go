@@ -83,6 +83,13 @@ func (o *output) keep(p []byte) {
 	}
 }
 
+// state returns how much was written, and whether it goes to the file.
+func (o *output) state() (int64, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.total, o.spill != nil
+}
+
 // stream shows what has come, whole characters at a time.
 func (o *output) stream(p []byte) {
 	b := append(o.half, p...)
