@@ -454,7 +454,7 @@ var programs map[string]judge
 func init() {
 	programs = map[string]judge{
 		"sort": sortProgram, "uniq": secondIsWritten, "xxd": secondIsWritten, "awk": awk, "gawk": awk, "mawk": awk, "sed": sed,
-		"cp": copies, "install": copies, "mv": writesTo("-t", "-S"), "rm": writesTo(), "rmdir": writesTo(), "mkdir": writesTo("-m"),
+		"cp": copies, "install": copies, "mv": moves, "rm": writesTo(), "rmdir": writesTo(), "mkdir": writesTo("-m"),
 		"touch": writesTo("-d", "-t", "-r"), "tee": writesTo(), "truncate": writesTo("-s", "-r"), "unlink": writesTo(),
 		"chmod": chmod, "ln": link, "dd": dd, "git": git, "gofmt": gofmt, "gofumpt": gofmt, "go": goProgram,
 		"date": readsBut("-s", "--set"), "tree": readsBut("-o"), "file": readsBut("-C", "--compile"),
@@ -480,15 +480,18 @@ func sortProgram(s *shell, args []string) (bool, bool) {
 	if !has(args, "-o", "--output") {
 		return true, false
 	}
+	found, whole := false, true // the last one counts
 	for i, a := range args {
 		switch {
 		case a == "-o" && i+1 < len(args):
-			return false, s.write(args[i+1])
+			found, whole = true, s.write(args[i+1]) && whole
 		case strings.HasPrefix(a, "--output="):
-			return false, s.write(after(a, "="))
+			found, whole = true, s.write(after(a, "=")) && whole
+		case has([]string{a}, "-o", "--output"): // -ox, --out=x
+			return false, false
 		}
 	}
-	return false, false
+	return false, found && whole
 }
 
 // secondIsWritten: of two operands, the second is the output.
@@ -532,6 +535,9 @@ func sed(s *shell, args []string) (bool, bool) {
 			scripts = append(scripts, after(a, "="))
 		case strings.HasPrefix(a, "--in-place"), strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.Contains(a, "i"):
 			inPlace = true
+			if strings.ContainsAny(a, "/*") { // the copy of the old text may be in another folder
+				return false, false
+			}
 		case a == "-n" || a == "-E" || a == "-r" || a == "-u" || a == "-z" || a == "-s" || a == "-nE" || a == "-En" || a == "-ne" || a == "-nr" ||
 			a == "--quiet" || a == "--silent" || a == "--regexp-extended":
 			if a == "-ne" {
@@ -619,6 +625,12 @@ func delimited(s string, sep byte) (string, string, bool) {
 	return "", "", false
 }
 
+// moves writes all that it names; into another folder, or with a backup beside, it writes more.
+func moves(s *shell, args []string) (bool, bool) {
+	whole := !has(args, "-t", "--target-directory", "-S", "--suffix", "-b", "--backup")
+	return false, s.writesAll(operands(args, "-t", "-S")) && whole
+}
+
 func copies(s *shell, args []string) (bool, bool) {
 	for i, a := range args {
 		if a == "-t" && i+1 < len(args) {
@@ -629,7 +641,8 @@ func copies(s *shell, args []string) (bool, bool) {
 		}
 	}
 	ops := operands(args, "-m", "-o", "-g", "-S")
-	if len(ops) < 2 || has(args, "-t", "--strip-program", "-s", "-l", "--link") {
+	if len(ops) < 2 || has(args, "-t", "--target-directory", "--strip-program", "-s", "-l", "--link") ||
+		has(args, "-S", "--suffix", "-b", "--backup") {
 		return false, false
 	}
 	ok := s.write(ops[len(ops)-1])

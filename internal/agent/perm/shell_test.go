@@ -192,6 +192,12 @@ var verdicts = []struct{ command, verdicts, writes string }{
 	{"x='$(touch y)'; echo ${x@P}", "d?a?", ""},
 	{"x='a[$(touch y)]'; echo ${!x}", "d?a?", ""},
 	{"grep '$(' a.go", "aaaa", ""},
+	// What writes more than the files that stand in it.
+	{"mv --target-directory=/tmp a.go", "d?a?", "a.go"},
+	{"mv -t/tmp a.go", "d?a?", "a.go"},
+	{"sort -o a.go -ro b.txt a.go", "d?a?", "a.go"},
+	{"sed -i'../x*' p a.go", "d?a?", ""},
+	{"cp -b -S /../x a.go b.txt", "d?a?", ""},
 	{"curl https://example.org/x", "d?a?", ""},
 }
 
